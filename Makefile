@@ -1,0 +1,56 @@
+# Needs Python 3.10 or newer and make; everything else goes into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+SOURCES := pyproject.toml slidemem/__init__.py
+
+.PHONY: help demo test full lint types bench clean
+
+help:
+	@echo "make demo    replay the sample conversation under 4,000 tokens"
+	@echo "make test    run every test"
+	@echo "make full    the invariants over 2,000 conversations"
+	@echo "make lint    ruff, and its formatter"
+	@echo "make types   mypy and pyright, both strict"
+	@echo "make bench   the core's figures, as ratios within one run"
+
+demo: .venv/.demo
+	$(BIN)/slidemem demo
+
+test: .venv/.test
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+full: .venv/.test
+	SLIDEMEM_CONVERSATIONS=2000 $(BIN)/python -m pytest tests/test_invariants.py --durations=5
+
+lint: .venv/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.lint
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+bench: .venv/.test
+	$(BIN)/python benchmarks/core.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .coverage
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv .venv
+	$(PIP) install --upgrade 'pip>=25.1'
+
+.venv/.demo: .venv/bin/python $(SOURCES)
+	$(PIP) install --editable '.[cli]'
+	@touch $@
+
+.venv/.test: .venv/.demo
+	$(PIP) install --group test
+	@touch $@
+
+.venv/.lint: .venv/.test
+	$(PIP) install --group lint
+	@touch $@

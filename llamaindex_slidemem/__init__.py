@@ -1,0 +1,1 @@
+"""LlamaIndex adapter: conversion and LlamaIndex's habits; every rule of memory is in `slidemem`."""
