@@ -1,0 +1,24 @@
+"""Fixtures that several test files share."""
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Point tiktoken to the vocabularies that llama-index-core ships, so that no test needs a network.
+
+    To a copy of them, because tiktoken deletes a file whose hash is not what it expects.
+    """
+    package = importlib.util.find_spec("llama_index") and importlib.util.find_spec("llama_index.core")
+    if package is None or package.origin is None:
+        pytest.fail("the tests take tiktoken's vocabularies from llama-index-core: pip install llama-index-core")
+    folder = tmp_path_factory.mktemp("tiktoken") / "cache"
+    shutil.copytree(Path(package.origin).parent / "_static" / "tiktoken_cache", folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+        yield folder
