@@ -1,0 +1,126 @@
+"""Every error that a user of slidemem can meet.
+
+    SlidememError
+    ├── ConfigurationError      a wrong option, counter or store (also a ValueError)
+    ├── InvalidMessage          a message that cannot be read (also a ValueError)
+    ├── InvalidTranscript       a transcript file that cannot be read (also a ValueError)
+    ├── BudgetError             something does not fit
+    │   ├── BudgetTooSmall      the newest message does not fit, even clamped
+    │   ├── OversizeMessage     one message is larger than `oversize="raise"` allows
+    │   └── PinBudgetError      a pin does not fit beside the other pins
+    ├── VocabularyMissing       a tokenizer asked for by name has no vocabulary here
+    ├── MissingExtra            an optional dependency is not installed (also an ImportError)
+    └── AsyncOnly               a sync call reached something that only works when awaited
+
+Each message says what happened, with the numbers, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class SlidememError(Exception):
+    """Root of the tree: catch it to catch everything that slidemem raises on purpose."""
+
+
+class ConfigurationError(SlidememError, ValueError):
+    """An option, a counter or a store is wrong; raised when the object is made."""
+
+
+class InvalidMessage(SlidememError, ValueError):
+    """A message that cannot be read; nothing of the call that held it was stored.
+
+    Attributes:
+        index: position of the message in the list that was handed in.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, reason: str, index: int = 0) -> None:
+        self.reason = reason
+        self.index = index
+        super().__init__(f"message {index}: {reason}")
+
+
+class InvalidTranscript(SlidememError, ValueError):
+    """A transcript file that cannot be read; the text names the file, the line and the fault."""
+
+
+class BudgetError(SlidememError):
+    """Something does not fit into its share of the token budget."""
+
+
+class BudgetTooSmall(BudgetError):
+    """Even the newest message, clamped to its marks, does not fit.
+
+    Attributes:
+        needed: tokens that the smallest possible context takes.
+        usable: tokens that there are (`max_tokens` less what is reserved).
+    """
+
+    def __init__(self, needed: int, usable: int) -> None:
+        self.needed = needed
+        self.usable = usable
+        super().__init__(
+            f"the smallest possible context takes {needed} tokens and {usable} are usable: "
+            f"raise max_tokens by at least {needed - usable}, or reserve less"
+        )
+
+
+class OversizeMessage(BudgetError):
+    """One message is larger than half of usable and `oversize="raise"` forbids clamping it.
+
+    Attributes:
+        index: position of the message in the list that was handed in.
+        tokens: what it takes.
+        limit: what one message may take.
+    """
+
+    def __init__(self, index: int, tokens: int, limit: int) -> None:
+        self.index = index
+        self.tokens = tokens
+        self.limit = limit
+        super().__init__(
+            f"message {index} takes {tokens} tokens and one message may take {limit} (half of usable): "
+            'shorten it, raise max_tokens, or let it be clamped with oversize="clamp"'
+        )
+
+
+class PinBudgetError(BudgetError):
+    """A pin does not fit into `archive_share` beside the pins and metadata already there.
+
+    Attributes:
+        needed: tokens that all pins and metadata would take with the new one.
+        limit: tokens that `archive_share` allows.
+    """
+
+    def __init__(self, needed: int, limit: int) -> None:
+        self.needed = needed
+        self.limit = limit
+        super().__init__(
+            f"with this pin the pinned zone takes {needed} tokens and archive_share allows {limit}: "
+            "unpin something, shorten the pin, or raise archive_share or max_tokens"
+        )
+
+
+class VocabularyMissing(SlidememError):
+    """A tokenizer was asked for by name and its vocabulary is neither cached nor reachable."""
+
+    def __init__(self, name: str, cause: str) -> None:
+        super().__init__(
+            f"the tiktoken vocabulary of {name!r} could not be loaded ({cause}): run once with network access, "
+            "or point TIKTOKEN_CACHE_DIR at a folder that holds it, "
+            'or count with counter="approximate", which needs no vocabulary'
+        )
+
+
+class MissingExtra(SlidememError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra {extra!r}: pip install 'slidemem[{extra}]'")
+
+
+class AsyncOnly(SlidememError):
+    """A sync call reached a store or summariser that has to be awaited."""
+
+    def __init__(self, twin: str) -> None:
+        super().__init__(f"this session uses something that only works when awaited: await {twin}() instead")

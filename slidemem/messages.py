@@ -1,0 +1,382 @@
+"""Decides what a message is: one neutral, frozen form, and its way from and to OpenAI-format dicts.
+
+What a host sent is kept whole (`Message.raw`), so that it comes back exactly; what we change or make carries
+a `Mark`. Pairing of calls and results is `units.py`'s, counting is `tokens.py`'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol, TypeVar, cast
+
+from slidemem.errors import InvalidMessage
+
+Role = Literal["system", "user", "assistant", "tool"]
+PartKind = Literal["text", "reasoning", "image", "audio", "video", "file", "other"]
+
+Host = TypeVar("Host")
+
+_ROLES: Final[Mapping[str, Role]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+# The spellings of OpenAI chat completions and responses, and of Anthropic messages.
+_KINDS: Final[Mapping[str, PartKind]] = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "text",
+    "thinking": "reasoning",
+    "redacted_thinking": "reasoning",
+    "reasoning": "reasoning",
+    "image_url": "image",
+    "image": "image",
+    "input_image": "image",
+    "input_audio": "audio",
+    "audio": "audio",
+    "video_url": "video",
+    "video": "video",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a message's content.
+
+    Attributes:
+        kind: what it is; `text` is the only kind that is cut when a message is clamped.
+        text: its readable text, empty for media.
+        source: the part as JSON text, its keys sorted, when a plain string cannot stand for it; else empty.
+    """
+
+    kind: PartKind
+    text: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool by the assistant.
+
+    Attributes:
+        id: the provider's id; may be empty or used again later.
+        name: the tool's name.
+        arguments: the arguments as sent: JSON text, or whatever the model wrote.
+        custom: whether it is a custom tool, whose input is free text.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    custom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Says that we made or changed a message.
+
+    Attributes:
+        kinds: what was done: `head`, `note`, `stub`, `clamp`, `anchor`, `mended`, `joined`, `system`.
+        seqs: the transcript's messages that it stands for; empty when it stands for none.
+    """
+
+    kinds: tuple[str, ...]
+    seqs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message in the neutral form.
+
+    Attributes:
+        role: `system`, `user`, `assistant` or `tool`.
+        parts: the content in order; empty for an assistant message that only calls tools.
+        tool_calls: the calls of an assistant message.
+        tool_call_id: the call that a tool message answers; None when the host did not say.
+        name: the speaker's or the tool's name.
+        id: the host's id of the message.
+        time: when it was said, ISO 8601; None when the host did not say.
+        raw: the host's own message as JSON text (ASCII), or None when the neutral form says it all.
+        mark: set when we made the message or changed what is shown of it.
+    """
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    id: str | None = None
+    time: str | None = None
+    raw: str | None = None
+    mark: Mark | None = None
+
+    @property
+    def text(self) -> str:
+        """The readable text of the content, without reasoning."""
+        return "\n".join(part.text for part in self.parts if part.kind == "text")
+
+    @property
+    def reasons(self) -> bool:
+        """Whether the content holds a reasoning block."""
+        return any(part.kind == "reasoning" for part in self.parts)
+
+    @property
+    def starts_with_reasoning(self) -> bool:
+        """Whether the first block of the content is reasoning."""
+        return bool(self.parts) and self.parts[0].kind == "reasoning"
+
+
+class MessageCodec(Protocol[Host]):
+    """How an adapter turns its framework's messages into ours and back.
+
+    `decode(encode(x))` equals `x`. A message with a `mark` is decoded from its neutral fields, with what
+    they do not say taken from `raw`.
+    """
+
+    def encode(self, message: Host) -> Message:
+        """The neutral form of a framework's message; raises `InvalidMessage`."""
+        ...
+
+    def decode(self, message: Message) -> Host:
+        """The framework's message of a neutral one."""
+        ...
+
+
+def system(text: str) -> Message:
+    """A system message of plain text."""
+    return Message("system", (Part("text", text),))
+
+
+def user(text: str) -> Message:
+    """A user message of plain text."""
+    return Message("user", (Part("text", text),))
+
+
+def marked(message: Message, kind: str) -> Message:
+    """The message with one more kind in its mark."""
+    mark = message.mark or Mark(())
+    return message if kind in mark.kinds else replace(message, mark=replace(mark, kinds=(*mark.kinds, kind)))
+
+
+def digest(message: Message) -> str:
+    """A short fingerprint of what a message says: 32 hexadecimal digits; ids, times and marks left out."""
+    said = (
+        message.role,
+        message.name or "",
+        message.tool_call_id or "",
+        [(part.kind, part.text, part.source) for part in message.parts],
+        [(call.id, call.name, call.arguments, call.custom) for call in message.tool_calls],
+    )
+    return hashlib.blake2b(json.dumps(said).encode("ascii"), digest_size=16).hexdigest()
+
+
+# ------------------------------------------------------------------ OpenAI-format dicts
+
+
+def from_openai(data: Mapping[str, Any] | Message, index: int = 0) -> Message:
+    """Read one message in OpenAI chat-completions format; a `Message` passes through.
+
+    Args:
+        data: the dict; it is not changed and not kept.
+        index: its position in the caller's list, for the error.
+
+    Raises:
+        InvalidMessage: unknown role, content that is neither text nor parts, calls or ids of the wrong type,
+            or values that JSON cannot hold.
+    """
+    if isinstance(data, Message):
+        return data
+    if not isinstance(data, Mapping):
+        raise InvalidMessage(f"expected a dict with a role and content, got {type(data).__name__}", index)
+    role = data.get("role")
+    if not isinstance(role, str) or role not in _ROLES:
+        said = repr(role[:80]) if isinstance(role, str) else f"of type {type(role).__name__}"
+        raise InvalidMessage(f"unknown role {said}; known: {', '.join(_ROLES)}", index)
+    message = Message(
+        role=_ROLES[role],
+        parts=_reasoning(data, index) + _content(data.get("content"), index) + _refusal(data, index),
+        tool_calls=_calls(data, index) if role == "assistant" else (),
+        tool_call_id=_text_or_none(data, "tool_call_id", index) if _ROLES[role] == "tool" else None,
+        name=_text_or_none(data, "name", index),
+        id=_text_or_none(data, "id", index),
+    )
+    raw = _json(dict(data), index)
+    return message if _built(message) == data else replace(message, raw=raw)
+
+
+def to_openai(message: Message) -> dict[str, Any]:
+    """The message as a new OpenAI chat-completions dict; exactly what came in when we did not change it."""
+    if message.raw is None:
+        return _built(message)
+    raw = cast("dict[str, Any]", json.loads(message.raw))
+    if message.mark is None:
+        return raw
+    called = cast("list[dict[str, Any]]", (message.tool_calls and raw.get("tool_calls")) or [])
+    for key in ("function_call", "reasoning_content", "refusal", "tool_calls", "tool_call_id"):
+        raw.pop(key, None)
+    built = _built(message)
+    if raw.get("role") == "developer" and message.role == "system":
+        built["role"] = "developer"
+    # Gemini refuses a call that comes back without its `extra_content` (thought signature).
+    for call, came in zip(built.get("tool_calls", ()), called, strict=False):
+        call.update({key: value for key, value in came.items() if key not in call})
+    return {**raw, **built}
+
+
+def _built(message: Message) -> dict[str, Any]:
+    built: dict[str, Any] = {"role": message.role}
+    if message.name is not None:
+        built["name"] = message.name
+    if message.id is not None:
+        built["id"] = message.id
+    aloud = [part for part in message.parts if part.kind != "reasoning" or part.source]
+    if len(aloud) == 1 and aloud[0].kind == "text" and not aloud[0].source:
+        built["content"] = aloud[0].text
+    else:
+        built["content"] = [_part_dict(part) for part in aloud] or None
+    silent = [part.text for part in message.parts if part.kind == "reasoning" and not part.source]
+    if silent:
+        built["reasoning_content"] = "\n".join(silent)
+    if message.tool_calls:
+        built["tool_calls"] = [_call_dict(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        built["tool_call_id"] = message.tool_call_id
+    return built
+
+
+def _call_dict(call: ToolCall) -> dict[str, Any]:
+    kind, field = ("custom", "input") if call.custom else ("function", "arguments")
+    return {"id": call.id, "type": kind, kind: {"name": call.name, field: call.arguments}}
+
+
+def _part_dict(part: Part) -> dict[str, Any]:
+    return cast("dict[str, Any]", json.loads(part.source)) if part.source else {"type": "text", "text": part.text}
+
+
+def _reasoning(data: Mapping[str, Any], index: int) -> tuple[Part, ...]:
+    """`reasoning_content`, as DeepSeek and vLLM spell it beside the content."""
+    text = _text_or_none(data, "reasoning_content", index)
+    return (Part("reasoning", text),) if text else ()
+
+
+def _refusal(data: Mapping[str, Any], index: int) -> tuple[Part, ...]:
+    """The assistant's `refusal`, which stands in the place of content."""
+    text = _text_or_none(data, "refusal", index)
+    return (_part({"type": "refusal", "refusal": text}, index),) if text else ()
+
+
+def _content(content: object, index: int) -> tuple[Part, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Part("text", content),)
+    if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
+        return tuple(_part(item, index) for item in cast("Sequence[object]", content))
+    raise InvalidMessage(f"content must be text, a list of parts or None, got {type(content).__name__}", index)
+
+
+def _part(item: object, index: int) -> Part:
+    if isinstance(item, str):
+        return Part("text", item)
+    if not isinstance(item, Mapping):
+        raise InvalidMessage(f"a content part must be a dict with a type, got {type(item).__name__}", index)
+    part = cast("Mapping[str, Any]", item)
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        raise InvalidMessage(f"a content part has no type (its keys: {', '.join(map(str, part))})", index)
+    source = _json(dict(part), index, sort_keys=True)
+    known: PartKind = _KINDS.get(kind, "other")
+    if known not in {"text", "reasoning"}:
+        return Part(known, "", source)
+    text = next((part[key] for key in ("text", "thinking", "refusal") if isinstance(part.get(key), str)), "")
+    plain = dict(part) == {"type": "text", "text": text}
+    return Part(known, text, "" if plain else source)
+
+
+def _calls(data: Mapping[str, Any], index: int) -> tuple[ToolCall, ...]:
+    given: object = data.get("tool_calls")
+    if given is None or given == []:
+        legacy: object = data.get("function_call")
+        return () if legacy is None else (_call({"function": legacy}, index),)
+    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+        raise InvalidMessage(f"tool_calls must be a list, got {type(given).__name__}", index)
+    return tuple(_call(item, index) for item in cast("Sequence[object]", given))
+
+
+def _call(item: object, index: int) -> ToolCall:
+    if not isinstance(item, Mapping):
+        raise InvalidMessage(f"a tool call must be a dict, got {type(item).__name__}", index)
+    call = cast("Mapping[str, Any]", item)
+    custom = "custom" in call
+    body: object = call.get("custom" if custom else "function")
+    if not isinstance(body, Mapping):
+        raise InvalidMessage("a tool call has no function with a name and arguments", index)
+    function = cast("Mapping[str, Any]", body)
+    name: object = function.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidMessage("a tool call has no name", index)
+    arguments: object = function.get("input" if custom else "arguments")
+    if arguments is None:
+        arguments = ""
+    if not isinstance(arguments, str):
+        arguments = _json(arguments, index, readable=True)
+    return ToolCall(_text_or_none(call, "id", index) or "", name, arguments, custom)
+
+
+def _text_or_none(data: Mapping[str, Any], key: str, index: int) -> str | None:
+    value = data.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise InvalidMessage(f"{key} must be text, got {type(value).__name__}", index)
+
+
+def _json(value: object, index: int, *, sort_keys: bool = False, readable: bool = False) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, sort_keys=sort_keys, ensure_ascii=not readable)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidMessage(f"it holds something that JSON cannot hold ({error})", index) from error
+
+
+# ------------------------------------------------------------------ the stored form
+
+
+def to_json(message: Message) -> dict[str, Any]:
+    """The message as a small JSON object; empty fields are left out."""
+    stored: dict[str, Any] = {"role": message.role}
+    if message.parts:
+        stored["parts"] = [[part.kind, part.text, part.source] for part in message.parts]
+    if message.tool_calls:
+        stored["tool_calls"] = [[call.id, call.name, call.arguments, call.custom] for call in message.tool_calls]
+    for key in ("tool_call_id", "name", "id", "time", "raw"):
+        if getattr(message, key) is not None:
+            stored[key] = getattr(message, key)
+    if message.mark:
+        stored["mark"] = [list(message.mark.kinds), list(message.mark.seqs)]
+    return stored
+
+
+def from_json(stored: Mapping[str, Any]) -> Message:
+    """The message of `to_json`'s object."""
+    mark = stored.get("mark")
+    return Message(
+        role=stored["role"],
+        parts=tuple(Part(*part) for part in stored.get("parts", ())),
+        tool_calls=tuple(ToolCall(*call) for call in stored.get("tool_calls", ())),
+        tool_call_id=stored.get("tool_call_id"),
+        name=stored.get("name"),
+        id=stored.get("id"),
+        time=stored.get("time"),
+        raw=stored.get("raw"),
+        mark=Mark(tuple(mark[0]), tuple(mark[1])) if mark else None,
+    )
