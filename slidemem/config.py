@@ -1,0 +1,127 @@
+"""Decides which options there are, and that a wrong one raises when the object is made."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError
+
+from slidemem.errors import ConfigurationError
+
+Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
+Tokens = Annotated[StrictInt, Field(ge=0)]
+Positive = Annotated[StrictInt, Field(ge=1)]
+Share = Fraction | Tokens
+
+
+class Options(BaseModel):
+    """The options of a memory; frozen.
+
+    Attributes:
+        max_tokens: budget of everything a context returns, in tokens.
+        reserve_tokens: tokens kept free for what the memory does not see: tools, answer, system prompt.
+        count_system: whether the system prompt counts against the budget.
+        archive_share: upper limit of archive and pins together, as a share of usable, or in tokens (int).
+        recall_share: kept free for recall once something is archived, as a share of usable, or in tokens.
+        compact_at: share of the window's allotment at which consolidation starts.
+        compact_to: share of the window's allotment down to which it goes.
+        keep_turns: newest turns that stay verbatim while they fit.
+        window_turns: consolidate also when more turns than this are in the window; None for no limit.
+        batch_turns: how many turns leave then; None for half of `window_turns`.
+        keep_first_user: keep the conversation's first user message verbatim in the head.
+        oversize: what happens to a message larger than half of usable: `clamp` it, or `raise`.
+        archive_role: where the head stands: `merge` (in front of the first shown user message's text), or a
+            message of its own with the role `user` or `system`.
+        alternate: join neighbouring messages of one role, the user's own too.
+        mode: `inline` (consolidate while appending) or `manual` (only when asked).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_tokens: Positive
+    reserve_tokens: Tokens = 0
+    count_system: StrictBool = True
+    archive_share: Share = 0.15
+    recall_share: Share = 0.25
+    compact_at: Fraction = 0.9
+    compact_to: Fraction = 0.5
+    keep_turns: Positive = 1
+    window_turns: Positive | None = None
+    batch_turns: Positive | None = None
+    keep_first_user: StrictBool = False
+    oversize: Literal["clamp", "raise"] = "clamp"
+    archive_role: Literal["merge", "user", "system"] = "merge"
+    alternate: StrictBool = False
+    mode: Literal["inline", "manual"] = "inline"
+
+    @classmethod
+    def of(cls, **options: Any) -> Options:
+        """Check and freeze options.
+
+        Raises:
+            ConfigurationError: an unknown option, a value of the wrong type or range, or values that
+                contradict each other.
+        """
+        try:
+            made = cls.model_validate(options)
+        except ValidationError as invalid:
+            raise ConfigurationError(_sentence(invalid)) from None
+        _refuse_contradictions(made)
+        return made
+
+    @cached_property
+    def usable(self) -> int:
+        """Tokens that a context may take: `max_tokens` less `reserve_tokens`."""
+        return self.max_tokens - self.reserve_tokens
+
+    @cached_property
+    def archive_tokens(self) -> int:
+        """Tokens that archive and pins may take together."""
+        return _of(self.archive_share, self.usable)
+
+    @cached_property
+    def allotment(self) -> int:
+        """Tokens of the window once something is archived: usable less the shares of archive and recall."""
+        return self.usable - self.archive_tokens - _of(self.recall_share, self.usable)
+
+    @cached_property
+    def unit_tokens(self) -> int:
+        """Tokens that one unit may show: half of usable."""
+        return self.usable // 2
+
+    @cached_property
+    def leaving_turns(self) -> int:
+        """How many turns leave when the window holds more than `window_turns`."""
+        return self.batch_turns or max(1, (self.window_turns or 1) // 2)
+
+
+def _refuse_contradictions(options: Options) -> None:
+    if options.usable < 1:
+        raise ConfigurationError(
+            f"reserve_tokens ({options.reserve_tokens}) leaves nothing of max_tokens ({options.max_tokens}): "
+            "raise max_tokens or reserve less"
+        )
+    if options.allotment < 1:
+        raise ConfigurationError(
+            f"archive_share ({options.archive_share}) and recall_share ({options.recall_share}) leave nothing "
+            f"of {options.usable} usable tokens for the window: lower one of them"
+        )
+    if not 0 < options.compact_to < options.compact_at:
+        raise ConfigurationError(
+            f"compact_to ({options.compact_to}) must be above 0 and below compact_at ({options.compact_at}): "
+            "consolidation goes from the one down to the other"
+        )
+    if options.batch_turns is not None and options.batch_turns > (options.window_turns or 0):
+        raise ConfigurationError(
+            f"batch_turns ({options.batch_turns}) goes with window_turns ({options.window_turns}) and is at most that"
+        )
+
+
+def _of(share: float, usable: int) -> int:
+    return share if isinstance(share, int) else int(share * usable)
+
+
+def _sentence(invalid: ValidationError) -> str:
+    faults = [f"{'.'.join(map(str, error['loc'][:1]))}: {error['msg']}" for error in invalid.errors()]
+    return f"wrong options: {'; '.join(dict.fromkeys(faults))} (known: {', '.join(Options.model_fields)})"

@@ -1,0 +1,125 @@
+"""Decides what a memory tells of itself: events as they happen, and figures that add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import takewhile
+from operator import eq
+from typing import Literal
+
+from slidemem.archive import Segment
+from slidemem.compose import Context
+from slidemem.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in a session.
+
+    Attributes:
+        kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `lost_race` (another commit
+            came first), `counter_failed`, `pin_left_out`.
+        session: the session's id; "" for a counter's fault, which belongs to none.
+        detail: one sentence.
+        start: first `seq` it is about; -1 when none.
+        end: `seq` after the last; -1 when none.
+        segment: what was written, when something was.
+    """
+
+    kind: Literal["consolidated", "merged", "refused", "lost_race", "counter_failed", "pin_left_out"]
+    session: str
+    detail: str
+    start: int = -1
+    end: int = -1
+    segment: Segment | None = None
+
+
+@dataclass(slots=True)
+class Figures:
+    """Running figures of one session in this process.
+
+    Attributes:
+        consolidations: commits that moved the boundary.
+        summarizer_calls: times the summariser was asked.
+        tokens_in: tokens of the spans that were consolidated.
+        tokens_out: tokens of the segments written of them.
+        facts_found: facts in those spans.
+        facts_kept: of those, facts in the segments.
+        contexts: contexts handed out.
+        prompt_tokens: tokens of all of them.
+        reused_tokens: of those, tokens of messages that the context before began with, unchanged.
+    """
+
+    consolidations: int = 0
+    summarizer_calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    facts_found: int = 0
+    facts_kept: int = 0
+    contexts: int = 0
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    _last: tuple[Message, ...] = field(default=(), repr=False)
+
+    @property
+    def prefix_reuse(self) -> float:
+        """Share of prompt tokens that a prefix cache could serve, 0 to 1."""
+        return self.reused_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+    def consolidated(self, segment: Segment, tokens_in: int) -> None:
+        """Add a commit that moved the boundary."""
+        self.consolidations += 1
+        self.tokens_in += tokens_in
+        self.tokens_out += segment.tokens
+        self.facts_found += segment.retention.found
+        self.facts_kept += segment.retention.kept
+
+    def see(self, context: Context) -> None:
+        """Add a context that was handed out."""
+        same = map(eq, self._last, context.messages)
+        shared = sum(1 for _ in takewhile(bool, same))
+        self.contexts += 1
+        self.prompt_tokens += sum(context.costs)
+        self.reused_tokens += sum(context.costs[:shared])
+        self._last = context.messages
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A session in figures.
+
+    Attributes:
+        messages: in the transcript.
+        live_messages: after the boundary.
+        covered_messages: that the archive stands for.
+        live_tokens: of the live messages, as shown.
+        archive_tokens: of the archive's texts.
+        segments: top-level segments of the archive.
+        pins: pinned facts.
+        consolidations: since this session object was made; so are the figures below.
+        summarizer_calls: times the summariser was asked.
+        tokens_in: tokens of the spans that were consolidated.
+        tokens_out: tokens of the segments written of them.
+        facts_found: facts in those spans.
+        facts_kept: of those, facts in the segments.
+        contexts: contexts handed out.
+        prompt_tokens: tokens of all of them.
+        prefix_reuse: share of those that the context before began with, 0 to 1.
+    """
+
+    messages: int
+    live_messages: int
+    covered_messages: int
+    live_tokens: int
+    archive_tokens: int
+    segments: int
+    pins: int
+    consolidations: int
+    summarizer_calls: int
+    tokens_in: int
+    tokens_out: int
+    facts_found: int
+    facts_kept: int
+    contexts: int
+    prompt_tokens: int
+    prefix_reuse: float

@@ -1,0 +1,110 @@
+"""What a flow works with: one session as one caller reaches it, and the driver that runs flows for sync callers."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, TypeVar
+
+from slidemem.config import Options
+from slidemem.consolidate import SummaryRequest
+from slidemem.errors import AsyncOnly
+from slidemem.events import Event, Figures
+from slidemem.plan import Layout, lay_out
+from slidemem.state import Entry, Snapshot
+from slidemem.stores.base import Store
+from slidemem.tokens import Tally
+
+T = TypeVar("T")
+
+
+def drive(flow: Coroutine[Any, Any, T], twin: str) -> T:
+    """Run a flow that never suspends; works inside a running event loop too.
+
+    Args:
+        flow: a coroutine that has not started.
+        twin: the async method to name when it does suspend.
+
+    Raises:
+        AsyncOnly: it suspended.
+    """
+    try:
+        flow.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]  # StopIteration.value has no type
+    flow.close()
+    raise AsyncOnly(twin)
+
+
+class Layouts:
+    """The latest layouts of the latest sessions; what is forgotten is laid out anew.
+
+    Args:
+        remember: how many sessions.
+    """
+
+    def __init__(self, remember: int = 256) -> None:
+        self._remember = remember
+        self._kept: OrderedDict[str, Layout] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, session: str) -> Layout | None:
+        """The latest layout of a session, if it is remembered."""
+        with self._lock:
+            return self._kept.get(session)
+
+    def put(self, session: str, layout: Layout) -> None:
+        """Remember a layout."""
+        with self._lock:
+            self._kept[session] = layout
+            self._kept.move_to_end(session)
+            if len(self._kept) > self._remember:
+                self._kept.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a flow works with: one session, as one caller reaches it.
+
+    Attributes:
+        id: of the session.
+        options: of the memory.
+        store: where it is kept.
+        ask: the summariser; None keeps nothing of what leaves the window.
+        extractive: whether that is the extractive consolidator.
+        tally: counts.
+        figures: running figures.
+        emit: hears of events.
+        clock: seconds since 1970.
+        metadata: of the session, written with the next append; None leaves it.
+        layouts: the latest layouts by session, so that a read does not do again what an earlier one did.
+    """
+
+    id: str
+    options: Options
+    store: Store
+    ask: Callable[[SummaryRequest], Awaitable[str]] | None
+    extractive: bool
+    tally: Tally
+    figures: Figures
+    emit: Callable[[Event], None]
+    clock: Callable[[], float]
+    metadata: tuple[tuple[str, str], ...] | None
+    layouts: Layouts
+
+    def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
+        """The layout of a snapshot."""
+        layout = lay_out(snapshot, self.options, self.tally, pending, self.layouts.get(self.id))
+        self.layouts.put(self.id, layout)
+        return layout
+
+    def happened(self, event: Event) -> None:
+        """Tell an event, with this session's id."""
+        self.emit(replace(event, session=self.id))
+
+    async def snapshot(self) -> Snapshot:
+        """The session as of now, with the metadata that this caller gave."""
+        snapshot = await self.store.snapshot(self.id)
+        return snapshot if self.metadata is None else replace(snapshot, metadata=self.metadata)

@@ -1,0 +1,243 @@
+"""Decides what the state of a session is: entries of the transcript, the record, pins, totals.
+
+All of it is frozen and made of what JSON holds. Who changes it, and when, is `flow.py`'s; where it is kept is
+the stores'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from slidemem.archive import Archive
+from slidemem.messages import Message, from_json, to_json
+
+SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of a transcript.
+
+    Attributes:
+        seq: its place in the transcript, from 0.
+        message: as it was appended.
+        shown: as contexts show it: the message itself unless it had to be mended or clamped.
+        tokens: of `shown`, by the counter of `counter`.
+        whole_tokens: of the message before it was clamped.
+        at: when it was appended, in seconds since 1970.
+        counter: fingerprint of the counter.
+    """
+
+    seq: int
+    message: Message
+    shown: Message
+    tokens: int
+    whole_tokens: int
+    at: float
+    counter: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as a JSON object."""
+        stored = {
+            "seq": self.seq,
+            "message": to_json(self.message),
+            "tokens": self.tokens,
+            "whole_tokens": self.whole_tokens,
+            "at": self.at,
+            "counter": self.counter,
+        }
+        return stored if self.shown == self.message else {**stored, "shown": to_json(self.shown)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Entry:
+        """The entry of `to_json`'s object."""
+        message = from_json(stored["message"])
+        return cls(
+            seq=stored["seq"],
+            message=message,
+            shown=from_json(stored["shown"]) if "shown" in stored else message,
+            tokens=stored["tokens"],
+            whole_tokens=stored["whole_tokens"],
+            at=stored["at"],
+            counter=stored["counter"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message that the record keeps though the boundary has passed it: the anchor, a system prompt.
+
+    Attributes:
+        seq: its place in the transcript.
+        message: as it is shown.
+        tokens: of it.
+    """
+
+    seq: int
+    message: Message
+    tokens: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The kept message as a JSON object."""
+        return {"seq": self.seq, "message": to_json(self.message), "tokens": self.tokens}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Kept:
+        """The kept message of `to_json`'s object."""
+        return cls(stored["seq"], from_json(stored["message"]), stored["tokens"])
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A fact that is always shown.
+
+    Attributes:
+        id: names it within the session.
+        text: what is shown.
+        source: the message it was taken from ("remember this: …"); None when it was pinned by a call. A pin
+            with a source is shown once its source has left the window.
+    """
+
+    id: str
+    text: str
+    source: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The pin as a JSON object."""
+        return {"id": self.id, "text": self.text, "source": self.source}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A session's small state; replaced as a whole, by compare-and-swap on `revision`.
+
+    Attributes:
+        revision: moves when boundary, archive or branch change, and never goes back.
+        boundary: the first `seq` that is live; everything before it is covered by the archive.
+        boundary_id: host's id of the message at the boundary when it was committed, if any.
+        boundary_digest: digest of that message, "" when there was none yet.
+        system: the leading system messages, once the boundary has passed them.
+        first_user: the conversation's first user message, once the boundary has passed it.
+        anchor: the user message of the turn that the boundary cuts through.
+        archive: what is remembered of the messages before the boundary.
+        overhead_tokens: of system messages and head when the record was committed.
+    """
+
+    revision: int = 0
+    boundary: int = 0
+    boundary_id: str | None = None
+    boundary_digest: str = ""
+    system: tuple[Kept, ...] = ()
+    first_user: Kept | None = None
+    anchor: Kept | None = None
+    archive: Archive = field(default_factory=Archive)
+    overhead_tokens: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a JSON object with its schema version."""
+        return {
+            "schema": SCHEMA,
+            "revision": self.revision,
+            "boundary": self.boundary,
+            "boundary_id": self.boundary_id,
+            "boundary_digest": self.boundary_digest,
+            "system": [kept.to_json() for kept in self.system],
+            "first_user": self.first_user and self.first_user.to_json(),
+            "anchor": self.anchor and self.anchor.to_json(),
+            "archive": self.archive.to_json(),
+            "overhead_tokens": self.overhead_tokens,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Record:
+        """The record of `to_json`'s object."""
+        return cls(
+            revision=stored["revision"],
+            boundary=stored["boundary"],
+            boundary_id=stored["boundary_id"],
+            boundary_digest=stored["boundary_digest"],
+            system=tuple(Kept.from_json(kept) for kept in stored["system"]),
+            first_user=Kept.from_json(stored["first_user"]) if stored["first_user"] else None,
+            anchor=Kept.from_json(stored["anchor"]) if stored["anchor"] else None,
+            archive=Archive.from_json(stored["archive"]),
+            overhead_tokens=stored["overhead_tokens"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Running sums of a session, moved by increments.
+
+    Attributes:
+        next_seq: the `seq` of the next message.
+        messages: how many are in the transcript.
+        live_tokens: of the live messages, as shown.
+        live_turns: user messages among them.
+        anchor_tokens: of the record's anchor.
+        overhead_tokens: of the record.
+        counter: fingerprint of the counter that the tokens were counted with.
+    """
+
+    next_seq: int = 0
+    messages: int = 0
+    live_tokens: int = 0
+    live_turns: int = 0
+    anchor_tokens: int = 0
+    overhead_tokens: int = 0
+    counter: str = ""
+
+    def plus(self, entries: Sequence[Entry]) -> Totals:
+        """The sums with these entries appended."""
+        return replace(
+            self,
+            next_seq=self.next_seq + len(entries),
+            messages=self.messages + len(entries),
+            live_tokens=self.live_tokens + sum(entry.tokens for entry in entries),
+            live_turns=self.live_turns + _turns(entries),
+            counter=self.counter or entries[-1].counter,
+        )
+
+    def less(self, covered: Sequence[Entry], record: Record) -> Totals:
+        """The sums with these entries no longer live, and a new record."""
+        return replace(
+            self,
+            anchor_tokens=record.anchor.tokens if record.anchor else 0,
+            overhead_tokens=record.overhead_tokens,
+            live_tokens=self.live_tokens - sum(entry.tokens for entry in covered),
+            live_turns=self.live_turns - _turns(covered),
+        )
+
+
+def _turns(entries: Sequence[Entry]) -> int:
+    return sum(1 for entry in entries if entry.message.role == "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that a read needs, taken in one piece.
+
+    Attributes:
+        record: the session's record.
+        live: the messages from the boundary on.
+        pins: what is pinned.
+        metadata: the session's metadata, as name and text.
+        totals: the running sums.
+    """
+
+    record: Record = field(default_factory=Record)
+    live: tuple[Entry, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+    totals: Totals = field(default_factory=Totals)
+
+
+def recounted(entries: tuple[Entry, ...], counter: str, count: Callable[[Message], int]) -> tuple[Entry, ...]:
+    """The entries with the counts of another counter; those that have them are the same objects."""
+    if all(entry.counter == counter for entry in entries):
+        return entries
+    return tuple(
+        entry if entry.counter == counter else replace(entry, tokens=count(entry.shown), counter=counter)
+        for entry in entries
+    )

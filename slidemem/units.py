@@ -1,0 +1,260 @@
+"""Decides which messages belong together: units, turns, and the pairing of calls and results.
+
+The only place that knows the pairing rules. A unit is the smallest run that may not be split: one message, or
+an assistant message with calls and the tool messages directly after it, until all calls are answered. Pairing
+is by place, not by id over the whole list: ids get used again, and can be empty. What a unit shows is complete
+for every provider: each call answered at once and in full, and nothing answered that was not called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from slidemem.messages import Mark, Message, Part, ToolCall, marked
+from slidemem.present import Count, Shown, barest, clamp_once, is_note, oversize, without_reasoning
+from slidemem.state import Entry
+
+NO_RESULT: Final = "[no result]"
+
+# Anthropic: `tool_use` ids match ^[a-zA-Z0-9_-]+$ and are unique in a request; Bedrock takes
+# at most 64 characters, OpenAI 40.
+_PORTABLE_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What may not be split.
+
+    Attributes:
+        entries: its messages, in the transcript's order.
+        shown: what a context shows of it, complete and valid by itself.
+        opens_turn: whether it is a user message.
+        waits: whether it is the newest unit and some of its calls have no result yet.
+        tokens: of `shown`.
+        noted: whether it shows a note, which joins the user message beside it.
+    """
+
+    entries: tuple[Entry, ...]
+    shown: tuple[Shown, ...]
+    opens_turn: bool = False
+    waits: bool = False
+    tokens: int = field(init=False)
+    noted: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", sum(shown.tokens for shown in self.shown))
+        object.__setattr__(self, "noted", any(is_note(shown.message) for shown in self.shown))
+
+    @property
+    def start(self) -> int:
+        """`seq` of its first message."""
+        return self.entries[0].seq
+
+    @property
+    def end(self) -> int:
+        """`seq` after its last message."""
+        return self.entries[-1].seq + 1
+
+    @property
+    def reasons(self) -> bool:
+        """Whether it shows a reasoning block."""
+        return any(shown.message.reasons for shown in self.shown)
+
+    @property
+    def starts_with_reasoning(self) -> bool:
+        """Whether it starts with an assistant message that starts with reasoning."""
+        return self.shown[0].message.starts_with_reasoning
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is an assistant message that calls nothing: the end of a turn."""
+        return self.entries[-1].message.role == "assistant" and not self.entries[-1].message.tool_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The units of a run of messages, and where grouping can be taken up again when more follow.
+
+    Attributes:
+        entries: the messages.
+        units: of them.
+        settled: entries before the last run; their units cannot change any more.
+        names: tools by call id, up to there.
+        taken: call ids that are shown, up to there.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    units: tuple[Unit, ...] = ()
+    settled: int = 0
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    taken: frozenset[str] = frozenset()
+
+
+def group(entries: tuple[Entry, ...], limit: int, count: Count, before: Grouped | None = None) -> Grouped:
+    """The units of a run of messages.
+
+    Args:
+        entries: consecutive messages, without leading system messages.
+        limit: tokens that one unit may show; a larger one is clamped, largest member first, and one whose
+            bare marks take more is left with those.
+        count: counts what we compose.
+        before: an earlier grouping with the same limit and count; where `entries` goes on from its messages,
+            only what is new is grouped. The result is the same with and without it.
+    """
+    if before is None or before.entries[: before.settled] != entries[: before.settled]:
+        before = Grouped()
+    names, taken = dict(before.names), set(before.taken)
+    units = list(before.units[:-1])
+    runs = _runs(entries[before.settled :])
+    units.extend(_bounded(_unit(run, names, taken, count, newest=False), limit, count) for run in runs[:-1])
+    settled_names, settled_ids = dict(names), frozenset(taken)
+    units.extend(_bounded(_unit(run, names, taken, count, newest=True), limit, count) for run in runs[-1:])
+    return Grouped(entries, tuple(units), len(entries) - sum(map(len, runs[-1:])), settled_names, settled_ids)
+
+
+def fitted(unit: Unit, limit: int, count: Count) -> Unit | None:
+    """The unit clamped to `limit` tokens, first with, then without its reasoning; None when the marks do not fit."""
+    if unit.tokens <= limit:
+        return unit
+    clamped = clamp_once(tuple(shown.message for shown in unit.shown), limit, count)
+    if clamped is None and unit.reasons:
+        clamped = clamp_once(tuple(without_reasoning(shown.message) for shown in unit.shown), limit, count)
+    return None if clamped is None else _showing(unit, clamped, count)
+
+
+def _bounded(unit: Unit, limit: int, count: Count) -> Unit:
+    if not oversize(unit.tokens, limit, count):
+        return unit
+    return fitted(unit, limit, count) or _bare(unit, count)
+
+
+def silenced(unit: Unit, count: Count) -> Unit:
+    """The unit without its reasoning; itself when it shows none."""
+    if not unit.reasons:
+        return unit
+    return _showing(unit, [without_reasoning(shown.message) for shown in unit.shown], count)
+
+
+def _bare(unit: Unit, count: Count) -> Unit:
+    return _showing(unit, [barest(without_reasoning(shown.message)) for shown in unit.shown], count)
+
+
+def _showing(unit: Unit, messages: Sequence[Message], count: Count) -> Unit:
+    """The unit with other messages in the place of those it shows; what is unchanged keeps its count."""
+    return replace(
+        unit,
+        shown=tuple(
+            old if old.message is new else Shown.of(new, count(new), old.seqs)
+            for old, new in zip(unit.shown, messages, strict=True)
+        ),
+    )
+
+
+def _runs(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Each assistant message with calls with the tool messages that follow until all are answered; the rest alone."""
+    runs: list[list[Entry]] = []
+    unnamed, named = 0, Counter[str]()
+    for entry in entries:
+        waiting = unnamed < named.total()
+        if entry.message.role == "tool" and waiting:
+            runs[-1].append(entry)
+            wanted = entry.message.tool_call_id
+            unnamed += wanted is None
+            if wanted is not None and named[wanted]:
+                named[wanted] -= 1
+        else:
+            runs.append([entry])
+            unnamed, named = 0, Counter(call.id for call in entry.message.tool_calls)
+    return runs
+
+
+def _unit(run: Sequence[Entry], names: dict[str, str], taken: set[str], count: Count, *, newest: bool) -> Unit:
+    """One unit; `names` (call id to tool) and `taken` (ids already shown) are carried along."""
+    first, rest = run[0], run[1:]
+    if not first.message.tool_calls:
+        return Unit((first,), (_alone(first, names, count),), opens_turn=first.message.role == "user")
+    calls = first.message.tool_calls
+    answers = _pair(calls, rest)
+    unanswered = [place for place in range(len(calls)) if place not in answers.values()]
+    waits = newest and bool(unanswered)
+    names.update({call.id: call.name for call in calls})
+    ids = [_free_id(call, first.seq, place, taken) for place, call in enumerate(calls)]
+    shown = (
+        _calling(first, ids, count),
+        *(_answer(entry, ids[answers[entry.seq]], count) for entry in rest if entry.seq in answers),
+        *(_stub(ids[place], calls[place], count) for place in unanswered if not waits),
+        *(_note(entry, names, count) for entry in rest if entry.seq not in answers),
+    )
+    return Unit(tuple(run), shown, waits=waits)
+
+
+def _pair(calls: Sequence[ToolCall], results: Sequence[Entry]) -> dict[int, int]:
+    """For each result that belongs to a call, its `seq` and the place of the call.
+
+    A result that names its call goes first; one that names none takes the first call left over.
+    """
+    open_calls = list(range(len(calls)))
+    answers: dict[int, int] = {}
+    for entry in sorted(results, key=lambda entry: entry.message.tool_call_id is None):
+        wanted = entry.message.tool_call_id
+        place = next((place for place in open_calls if wanted is None or calls[place].id == wanted), None)
+        if place is not None:
+            open_calls.remove(place)
+            answers[entry.seq] = place
+    return answers
+
+
+def _free_id(call: ToolCall, seq: int, place: int, taken: set[str]) -> str:
+    """The call's own id where every provider takes it and no earlier call has it, else one made from its place."""
+    free = call.id if _PORTABLE_ID.fullmatch(call.id) and call.id not in taken else f"call_{seq}_{place}"
+    while free in taken:
+        free += "_"
+    taken.add(free)
+    return free
+
+
+def _calling(entry: Entry, ids: Sequence[str], count: Count) -> Shown:
+    calls = tuple(replace(call, id=new) for call, new in zip(entry.shown.tool_calls, ids, strict=True))
+    if calls == entry.shown.tool_calls:
+        return _as_counted(entry)
+    message = marked(replace(entry.shown, tool_calls=calls), "mended")
+    return Shown.of(message, count(message), (entry.seq,))
+
+
+def _answer(entry: Entry, call_id: str, count: Count) -> Shown:
+    if entry.shown.tool_call_id == call_id:
+        return _as_counted(entry)
+    message = marked(replace(entry.shown, tool_call_id=call_id), "mended")
+    return Shown.of(message, count(message), (entry.seq,))
+
+
+def _stub(call_id: str, call: ToolCall, count: Count) -> Shown:
+    part = Part("text", NO_RESULT)
+    message = Message("tool", (part,), tool_call_id=call_id, name=call.name, mark=Mark(("stub",)))
+    return Shown.of(message, count(message), ())
+
+
+def _alone(entry: Entry, names: dict[str, str], count: Count) -> Shown:
+    """A message by itself: as it is, or as a note when it is a result or a system message out of place."""
+    return _note(entry, names, count) if entry.message.role in {"tool", "system"} else _as_counted(entry)
+
+
+def _note(entry: Entry, names: dict[str, str], count: Count) -> Shown:
+    """A user-role message that quotes what cannot stand at its place in its own role."""
+    if entry.message.role == "system":
+        text = f"[note from the system]\n{entry.shown.text}"
+    else:
+        call = entry.message.tool_call_id or "of unknown id"
+        name = entry.message.name or names.get(call, "a tool")
+        quoted = "\n".join(f"> {line}" for line in entry.shown.text.splitlines())
+        text = f"[result of {name}, call {call}, out of its place]\n{quoted}"
+    message = Message("user", (Part("text", text),), mark=Mark(("note",)))
+    return Shown.of(message, count(message), (entry.seq,))
+
+
+def _as_counted(entry: Entry) -> Shown:
+    return Shown.of(entry.shown, entry.tokens, (entry.seq,))
