@@ -1,0 +1,301 @@
+"""The invariants of a session, each a check that fails with the seed and the step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from conversations import COUNTERS, Racing, Script, summarizer
+
+from slidemem import (
+    BudgetTooSmall,
+    Context,
+    ConversationMemory,
+    Event,
+    Message,
+    PinBudgetError,
+    SlideMem,
+    from_openai,
+)
+from slidemem.check import violations
+from slidemem.messages import digest
+from slidemem.present import mend
+from slidemem.tokens import resolve_counter
+
+# The user's own list may break these: two of his messages in a row, two system prompts, a system prompt alone;
+# and a turn's thinking may be left out whole. Who alternates is checked by name below.
+OWN = ("alternation", "many-system", "only-system", "final-thinking", "thinking-not-first")
+
+
+class CountingCounter:
+    """Counts what another counter is asked for, by what the message says."""
+
+    def __init__(self, counter: Any) -> None:
+        self._counter = counter
+        self.fingerprint = counter.fingerprint
+        self.asked: dict[str, int] = {}
+
+    def count(self, message: Message) -> int:
+        """What the other says."""
+        key = digest(message)
+        self.asked[key] = self.asked.get(key, 0) + 1
+        return self._counter.count(message)
+
+
+@dataclass
+class Coverage:
+    """How often the wild things happened, over all conversations of a run."""
+
+    seen: int = 0
+    consolidated_twice: int = 0
+    cut_inside: int = 0
+    clamped: int = 0
+    lost_race: int = 0
+    contexts: int = 0
+    jumps: int = 0
+    too_small: int = 0
+
+    def check(self) -> None:
+        """A tame generator proves nothing."""
+        assert self.consolidated_twice >= self.seen / 5, self
+        assert self.cut_inside >= self.seen / 10, self
+        assert self.clamped >= self.seen / 20, self
+        assert self.lost_race >= self.seen / 20, self
+        assert self.too_small <= self.contexts / 10, self
+        assert self.jumps <= self.contexts / 5, self  # or check_prefix would pass over most of what it should see
+
+
+@dataclass
+class Run:
+    """One conversation, checked after each step."""
+
+    script: Script
+    only: frozenset[str] | None = None
+    step: int = 0
+    events: list[Event] = field(default_factory=list)
+    appended: list[Message] = field(default_factory=list)
+    before: Context | None = None
+    cut_inside: bool = False
+    clamped: bool = False
+    contexts: int = 0
+    jumps: int = 0
+    too_small: int = 0
+
+    def __post_init__(self) -> None:
+        chosen = summarizer(self.script.summarizer) if self.script.summarizer != "extractive" else None
+        given = {} if self.script.summarizer == "extractive" else {"consolidator": chosen}
+        self.counter = CountingCounter(resolve_counter(COUNTERS[self.script.counter]))
+        self.memory = SlideMem(
+            counter=self.counter, on_event=self.events.append, clock=lambda: 0.0, **given, **self.script.options
+        )
+        self.chat: ConversationMemory = self.memory.session("one")
+        if isinstance(chosen, Racing):
+            chosen.chat = self.chat
+
+    def __str__(self) -> str:
+        made = self.script
+        return f"seed {made.seed}, step {self.step}, {made.options}, {made.counter}, {made.summarizer}"
+
+    def play(self) -> Run:
+        """Take every step, and check everything after each."""
+        for step, (kind, argument) in enumerate(self.script.steps):
+            self.step = step
+            self.take(kind, argument)
+            self.read()
+        if not self.only:
+            self.check_counted_once()
+        return self
+
+    def take(self, kind: str, argument: Any) -> None:
+        """One step."""
+        if kind == "append":
+            self.chat.append(argument)
+            listed = argument if isinstance(argument, list) else [argument]
+            self.appended.extend(from_openai(message) for message in listed)
+        elif kind == "pin":
+            try:
+                self.chat.pin(argument)
+            except PinBudgetError as refused:
+                self.check_refused_pin(refused)
+            self.before = None
+        else:
+            self.chat.consolidate(force=True)
+
+    def read(self) -> None:
+        """Read a context and check it."""
+        self.contexts += 1
+        try:
+            context = self.chat.context(system=self.script.system, reserve=self.script.reserve)
+        except BudgetTooSmall as refused:
+            self.check_refusal(refused)
+            self.before = None
+            return
+        for name, check in CHECKS.items():
+            if self.only is None or name in self.only:
+                check(self, context)
+        record = self.memory.store.snapshot("one")
+        self.cut_inside |= _state(record).record.anchor is not None
+        self.clamped |= bool(context.receipt.clamped)
+        self.before = None if context.receipt.open else context
+
+    def elsewhere(self) -> Context:
+        """The same read in a process that has read nothing before."""
+        options = {**self.script.options, "counter": COUNTERS[self.script.counter], "consolidator": None}
+        fresh = SlideMem(store=self.memory.store, **options).session("one")
+        return fresh.context(system=self.script.system, reserve=self.script.reserve)
+
+    def check_refused_pin(self, refused: PinBudgetError) -> None:
+        """A refusal tells a need above the limit."""
+        assert refused.needed > refused.limit, self
+
+    def check_refusal(self, refused: BudgetTooSmall) -> None:
+        """A refusal tells a need above what is usable, and only where even marks are too much."""
+        self.too_small += 1
+        assert refused.needed > refused.usable, self
+        assert refused.usable <= 60, self
+
+    def check_counted_once(self) -> None:
+        """Nothing was counted twice, and each message once."""
+        assert all(times == 1 for times in self.counter.asked.values()), self
+        assert all(digest(mend(message)) in self.counter.asked for message in self.appended), self
+
+
+def _state(coroutine: Any) -> Any:
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("the store suspended")
+
+
+def rendered(context: Context) -> list[str]:
+    """The bytes of each message as a provider would see them, the end of a message left open."""
+    return [json.dumps([message.role, message.name or ""]) + _said(message) for message in context.messages]
+
+
+def _said(message: Message) -> str:
+    parts = "\n".join(part.source or part.text for part in message.parts)
+    return (
+        parts
+        + "".join(f"|{call.id} {call.name} {call.arguments}" for call in message.tool_calls)
+        + f"|{message.tool_call_id or ''}"
+    )
+
+
+def check_budget(run: Run, context: Context) -> None:
+    """Invariant 1: tokens, counted anew, are as told and within what is usable."""
+    usable = run.memory.options.usable - run.script.reserve
+    counter = resolve_counter(COUNTERS[run.script.counter])
+    tokens = sum(counter.count(message) for message in context.messages)
+    zones = context.zones
+    assert context.tokens == tokens, run
+    assert zones.system + zones.pinned + zones.archive + zones.window + zones.recall == tokens, run
+    assert tokens <= usable, run
+
+
+def check_valid(run: Run, context: Context) -> None:
+    """Invariant 2: every provider takes the list, and no neighbours of one role are of our making."""
+    if context.receipt.open or not any(message.role == "user" for message in run.appended):
+        return
+    found = violations(context.to_openai(), ignore=OWN)
+    assert not found, f"{run}: {found[:3]}"
+    if run.script.options["archive_role"] != "merge":
+        return
+    for last, one in zip(context.messages, context.messages[1:], strict=False):
+        if last.role == one.role == "user":
+            assert not {"note", "head"} & set((one.mark.kinds if one.mark else ()) or ()), run
+        if run.script.alternates and last.role != "system":
+            assert last.role != one.role, run
+
+
+def check_newest(run: Run, context: Context) -> None:
+    """Invariant 3: the newest user message is verbatim, or clamped with a visible mark when it is large."""
+    at = next((at for at in reversed(range(len(run.appended))) if run.appended[at].role == "user"), None)
+    if at is None:
+        assert not [message for message in context.messages if message.role != "system"], run
+        return
+    wanted = mend(run.appended[at])
+    holder = next((m for m in reversed(context.messages) if m.role == "user" and m.text.endswith(wanted.text)), None)
+    if holder is None:
+        marked = [
+            m
+            for m in context.messages
+            if m.role == "user" and m.mark and ("clamp" in m.mark.kinds or "joined" in m.mark.kinds)
+        ]
+        cut = [m for m in marked if "[…" in m.text or "left out]" in m.text]
+        joined = [m for m in marked if wanted.text in m.text]
+        limit = min(run.memory.options.allotment // 2, (run.memory.options.usable - run.script.reserve) // 2)
+        counted = resolve_counter(COUNTERS[run.script.counter]).count(wanted)
+        assert joined or (cut and counted > min(limit, context.receipt.usable - context.zones.system - 1)), run
+
+
+def check_nothing_lost(run: Run, context: Context) -> None:
+    """Invariant 4: every message is live or covered by exactly one segment, and the transcript is whole."""
+    snapshot = _state(run.memory.store.snapshot("one"))
+    edges = [0, *(edge for segment in snapshot.record.archive.segments for edge in (segment.start, segment.end))]
+    boundary = snapshot.record.boundary
+    assert edges[0::2] == [*edges[1::2], boundary][: len(edges[0::2])], run
+    assert (edges[-1] if len(edges) > 1 else 0) == boundary, run
+    assert [entry.seq for entry in snapshot.live] == list(range(boundary, len(run.appended))), run
+    assert list(run.chat.transcript()) == run.appended, run
+
+
+def check_pure(run: Run, context: Context) -> None:
+    """Invariant 5: reading changes nothing, and the same state gives the same bytes."""
+    before = _state(run.memory.store.snapshot("one"))
+    handed_out = context.to_openai()
+    for message in handed_out:
+        message.clear()
+    again = run.chat.context(system=run.script.system, reserve=run.script.reserve)
+    assert again == context, run
+    assert run.step % 4 or run.elsewhere() == context, run
+    assert _state(run.memory.store.snapshot("one")) == before, run
+
+
+def check_prefix(run: Run, context: Context) -> None:
+    """Invariant 6: between two commits a context up to its newest user message begins the next one."""
+    last = run.before
+    if last is None or context.receipt.open or last.receipt.revision != context.receipt.revision:
+        return
+    if last.receipt.start != context.receipt.start:
+        run.jumps += 1
+        return
+    users = [at for at, message in enumerate(last.messages) if message.role == "user"]
+    old, new = rendered(last), rendered(context)
+    same_turn = context.receipt.shown and _newest_user(run, last) == _newest_user(run, context)
+    kept = old if same_turn else old[: users[-1] + 1] if users else []
+    assert _is_prefix([text.rstrip("|") for text in kept], [text.rstrip("|") for text in new]), run
+
+
+def _is_prefix(kept: list[str], new: list[str]) -> bool:
+    if not kept:
+        return True
+    return kept[:-1] == new[: len(kept) - 1] and new[len(kept) - 1].startswith(kept[-1])
+
+
+def _newest_user(run: Run, context: Context) -> int:
+    return max((seq for seq in context.receipt.shown if run.appended[seq].role == "user"), default=-1)
+
+
+CHECKS: dict[str, Callable[[Run, Context], None]] = {
+    "budget": check_budget,
+    "valid": check_valid,
+    "newest": check_newest,
+    "nothing lost": check_nothing_lost,
+    "pure": check_pure,
+    "prefix": check_prefix,
+}
+
+
+def add(coverage: Coverage, run: Run) -> None:
+    """Add a finished run to the coverage."""
+    coverage.seen += 1
+    coverage.consolidated_twice += sum(event.kind == "consolidated" for event in run.events) > 1
+    coverage.cut_inside += run.cut_inside
+    coverage.clamped += run.clamped
+    coverage.lost_race += any(event.kind == "lost_race" for event in run.events)
+    coverage.contexts += run.contexts
+    coverage.jumps += run.jumps
+    coverage.too_small += run.too_small
