@@ -1,0 +1,1 @@
+"""How a replay looks: in a terminal, and as a page of its own."""
