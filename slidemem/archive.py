@@ -1,6 +1,7 @@
-"""Decides how the archive is kept: segments in order, appended, merged upwards when they pass their share.
+"""Decides how the archive is kept: segments in order, appended, and merged upwards, four of a level into one.
 
-Which lines of it a context can afford is `head.py`'s; what a segment says is `consolidate.py`'s.
+Which lines of it a context can afford is `head.py`'s, where the archive's share is enforced; what a segment says
+is `consolidate.py`'s, and what is left of merged ones `merge.py`'s.
 """
 
 from __future__ import annotations
@@ -120,19 +121,12 @@ class Archive:
             )
         return replace(self, segments=(*self.segments, segment))
 
-    def mergeable(self, limit: int) -> tuple[Segment, ...]:
-        """The segments that should become one now, or none.
-
-        The oldest `FAN` of one level when there are that many; when the texts take more than `limit` tokens,
-        all but the newest, or both when there are only two.
-        """
-        segments = self.segments
-        for at in range(len(segments) - FAN + 1):
-            if len({segment.level for segment in segments[at : at + FAN]}) == 1:
-                return segments[at : at + FAN]
-        if self.tokens <= limit or len(segments) < 2:  # noqa: PLR2004  # a merge takes two
-            return ()
-        return segments[: max(2, len(segments) - 1)]
+    def mergeable(self) -> tuple[Segment, ...]:
+        """The oldest `FAN` neighbouring segments of one level, which should become one; none when there are fewer."""
+        for at in range(len(self.segments) - FAN + 1):
+            if len({segment.level for segment in self.segments[at : at + FAN]}) == 1:
+                return self.segments[at : at + FAN]
+        return ()
 
     def merged(self, children: Sequence[Segment], parent: Segment) -> Archive:
         """The archive with one segment in the place of its children."""

@@ -709,9 +709,11 @@ def _arguments_not_object(messages: _Messages) -> Iterator[_Finding]:
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
+        loaded: object = json.loads(text)
+        json.dumps(loaded, allow_nan=False)  # NaN is Python's JSON and no provider's
     except (ValueError, RecursionError):
         return False
+    return isinstance(loaded, dict)
 
 
 # Tool results

@@ -274,15 +274,20 @@ class _Composer:
         """The head in the first user message, or before it as a message of its own."""
         role = self.options.archive_role
         if role == "merge" and body:
-            merged = headed(body[0].message, composed.text, "head")
-            return (Shown.of(merged, self.tally(merged), body[0].seqs), *body[1:])
+            return (self.tally.once(_headed, body[0], composed.text), *body[1:])
         mark = Mark(("head",))
         own = Message("system" if role == "system" else "user", (Part("text", composed.text),), mark=mark)
         return (Shown.of(own, self.tally(own), ()), *body)
 
 
+def _headed(first: Shown, text: str, tally: Tally) -> Shown:
+    """The first message behind the head."""
+    merged = headed(first.message, text, "head")
+    return Shown.of(merged, tally(merged), first.seqs)
+
+
 def _system(layout: Layout, call: Call, tally: Tally) -> tuple[Shown, ...]:
-    asked = (Shown.of(message, tally(message), ()) for message in call.system)
+    asked = (Shown.of(message, tally(message), ()) for message in call.system if message.parts)
     return (*asked, *(Shown.of(kept.message, kept.tokens, (kept.seq,)) for kept in layout.system))
 
 

@@ -197,7 +197,7 @@ def _entry(session: Session, message: Message, index: int, seq: int) -> Entry:
         seq=seq,
         message=message,
         shown=shown,
-        tokens=session.tally(shown),
+        tokens=tokens if shown is whole else session.tally(shown),
         whole_tokens=tokens,
         at=session.clock(),
         counter=session.tally.fingerprint,

@@ -19,6 +19,8 @@ PartKind = Literal["text", "reasoning", "image", "audio", "video", "file", "othe
 
 Host = TypeVar("Host")
 
+_REASONING: Final = ("reasoning_content", "reasoning")
+
 _ROLES: Final[Mapping[str, Role]] = {
     "system": "system",
     "developer": "system",
@@ -223,7 +225,7 @@ def to_openai(message: Message) -> dict[str, Any]:
     if message.mark is None:
         return raw
     called = cast("list[dict[str, Any]]", (message.tool_calls and raw.get("tool_calls")) or [])
-    for key in ("function_call", "reasoning_content", "refusal", "tool_calls", "tool_call_id"):
+    for key in ("function_call", *_REASONING, "refusal", "tool_calls", "tool_call_id"):
         raw.pop(key, None)
     built = _built(message)
     if raw.get("role") == "developer" and message.role == "system":
@@ -265,8 +267,9 @@ def _part_dict(part: Part) -> dict[str, Any]:
 
 
 def _reasoning(data: Mapping[str, Any], index: int) -> tuple[Part, ...]:
-    """`reasoning_content`, as DeepSeek and vLLM spell it beside the content."""
-    text = _text_or_none(data, "reasoning_content", index)
+    """Reasoning beside the content: `reasoning_content` of DeepSeek and vLLM, `reasoning` of OpenRouter."""
+    plain = data.get("reasoning")
+    text = _text_or_none(data, "reasoning_content", index) or (plain if isinstance(plain, str) else "")
     return (Part("reasoning", text),) if text else ()
 
 

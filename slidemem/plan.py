@@ -13,7 +13,7 @@ from slidemem.archive import Segment
 from slidemem.config import Options
 from slidemem.head import Head, Headlines, compose, headlines
 from slidemem.messages import Message, digest, marked
-from slidemem.present import clamp_once, without_reasoning
+from slidemem.present import clamp, without_reasoning
 from slidemem.state import Entry, Kept, Pin, Record, Snapshot, recounted
 from slidemem.tokens import Tally
 from slidemem.units import Grouped, Unit, group, silenced
@@ -169,7 +169,7 @@ def anchor_at(units: Sequence[Unit], start: int, anchor: Kept | None, limit: int
     if opener is None:
         return anchor
     shown = opener.shown[0]
-    clamped = None if shown.tokens <= limit else clamp_once((shown.message,), limit, tally)
+    clamped = None if shown.tokens <= limit else tally.once(clamp, (shown.message,), limit)
     if clamped is None:
         return Kept(opener.start, shown.message, shown.tokens)
     return Kept(opener.start, marked(clamped[0], "anchor"), tally(clamped[0]))
@@ -284,7 +284,7 @@ def headlines_of(snapshot: Snapshot, options: Options, tally: Tally) -> Headline
     record = snapshot.record
     first = ""
     if options.keep_first_user and record.first_user:
-        kept = clamp_once((record.first_user.message,), options.archive_tokens // 2, tally)
+        kept = tally.once(clamp, (record.first_user.message,), options.archive_tokens // 2)
         first = kept[0].text if kept else ""
     return headlines(snapshot.metadata, pinned_texts(snapshot), first, record.archive.text, record.boundary)
 

@@ -7,9 +7,9 @@ belong together is `units.py`'s.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from slidemem.messages import Mark, Message, Part, ToolCall, marked
@@ -19,6 +19,7 @@ Count = Callable[[Message], int]
 EMPTY: Final = "[empty]"  # Anthropic and Bedrock refuse a message without visible content
 LEFT_OUT: Final = "[…]"
 _A_MARK: Final = Message("user", (Part("text", "[… 1,000 characters left out …]"),))
+_MARK: Final = re.compile(r"\n\[… ([\d,]+) characters left out …\]\n")
 _TERSE: Final = 64  # below this many characters the mark does not say how much is left out
 _WORDS: Final = 16  # characters of a word or two, which can take fewer tokens than a mark
 
@@ -132,12 +133,6 @@ def clamp(messages: Sequence[Message], limit: int, count: Count) -> tuple[Messag
     return None
 
 
-@lru_cache(maxsize=512)
-def clamp_once(messages: tuple[Message, ...], limit: int, count: Count) -> tuple[Message, ...] | None:
-    """`clamp`, remembered: every read of a session meets the same large units again."""
-    return clamp(messages, limit, count)
-
-
 def _greatest_length(messages: Sequence[Message], limit: int, count: Count, *, media: bool) -> int | None:
     """The greatest length of a piece, in characters, with which all fit; a search in doubling, then halving steps."""
 
@@ -192,15 +187,18 @@ def _cut_call(call: ToolCall, length: int) -> ToolCall:
 def shorten(text: str, length: int) -> str:
     """Head and tail of a text, some `length` characters of it, around a mark that says what is left out."""
     left_out = len(text) - length
-    mark = LEFT_OUT if length < _TERSE else f"\n[… {left_out:,} characters left out …]\n"
+    tail = length // 3
+    earlier = _MARK.search(text, length - tail, len(text) - tail)
+    gone = left_out + int(earlier[1].replace(",", "")) - len(earlier[0]) if earlier else left_out
+    mark = LEFT_OUT if length < _TERSE else f"\n[… {gone:,} characters left out …]\n"
     if left_out <= len(mark):
         return text
-    tail = length // 3
     return text[: length - tail] + mark + text[len(text) - tail :]
 
 
 def _mend_part(part: Part) -> Part:
-    return replace(part, text=_whole(part.text), source=_whole_json(part.source))
+    text, source = _whole(part.text), _whole_json(part.source)
+    return part if text is part.text and source is part.source else Part(part.kind, text, source)
 
 
 def _mend_call(call: ToolCall) -> ToolCall:

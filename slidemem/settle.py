@@ -80,7 +80,7 @@ async def _carry_out(session: Session, snapshot: Snapshot, layout: Layout) -> Se
     job = plan_job(snapshot, layout, session.options, session.tally)
     if job is None:
         return None
-    work = await _work(session, snapshot, layout, job)
+    work = await _work(session, snapshot, job)
     won = await session.store.commit(
         session.id, job.revision, work.record, job.covered, (*work.children, *work.record.archive.segments), work.pins
     )
@@ -94,9 +94,9 @@ async def _carry_out(session: Session, snapshot: Snapshot, layout: Layout) -> Se
     return work.segment
 
 
-async def _work(session: Session, snapshot: Snapshot, layout: Layout, job: Job) -> _Work:
+async def _work(session: Session, snapshot: Snapshot, job: Job) -> _Work:
     segment = await _segment(session, job)
-    record, children, merges = await _merged(session, advanced(job, segment), layout.head.pinned_tokens)
+    record, children, merges = await _merged(session, advanced(job, segment))
     pins, left_out = _asked_to_remember(session, snapshot, job)
     after = replace(snapshot, record=record, pins=(*snapshot.pins, *pins))
     detail = f"messages {job.start} to {job.end - 1} into {segment.tokens} tokens ({segment.method})"
@@ -149,14 +149,11 @@ async def _segment(session: Session, job: Job) -> Segment:
     )
 
 
-async def _merged(
-    session: Session, record: Record, pinned: int
-) -> tuple[Record, tuple[Segment, ...], tuple[Event, ...]]:
-    """The record with its archive merged upwards until it keeps its share, the children, and what happened."""
+async def _merged(session: Session, record: Record) -> tuple[Record, tuple[Segment, ...], tuple[Event, ...]]:
+    """The record with its archive merged upwards as far as that is due, the children, and what happened."""
     merged: list[Segment] = []
     events: list[Event] = []
-    limit = max(0, session.options.archive_tokens - pinned)
-    while children := record.archive.mergeable(limit):
+    while children := record.archive.mergeable():
         parent = await _parent(session, children, merge_target(record, children, session.options))
         record = replace(record, archive=record.archive.merged(children, parent))
         merged.extend(children)

@@ -7,16 +7,17 @@ core counts: each message and each composed text once, and never an exception.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import operator
 import re
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final, Protocol, SupportsIndex, TypeGuard, runtime_checkable
+from typing import Any, Final, Protocol, SupportsIndex, TypeGuard, TypeVar, cast, runtime_checkable
 
 import tiktoken
 
@@ -24,6 +25,7 @@ from slidemem.errors import ConfigurationError, VocabularyMissing
 from slidemem.estimate import estimate_tokens
 from slidemem.messages import Message, Part, digest, from_openai
 
+Made = TypeVar("Made")
 TextMeasure = Callable[[str], "int | Sized"]
 
 # Three tokens frame a message, one names its role, one goes before a name: OpenAI cookbook, "How to count
@@ -42,6 +44,11 @@ MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": 1_000, "audio": 1_500, "video
 _RUN: Final = 4_096
 _LONG_RUN: Final = re.compile(rf"(?<!\s)\s{{{_RUN + 1},}}|(?<!\S)\S{{{_RUN + 1},}}")
 
+_MADE: Final = 256  # composed messages that a tally remembers
+
+# In a part of a kind that is not known, a string like this is taken for a file in base64.
+_BLOB: Final = re.compile(r'"[A-Za-z0-9+/=_:;,.-]{1000,}"')
+
 _DEFAULT_ENCODING: Final = "o200k_base"
 _PATIENCE: Final = 10.0  # seconds that the default counter waits for a vocabulary
 
@@ -50,7 +57,8 @@ _PATIENCE: Final = 10.0  # seconds that the default counter waits for a vocabula
 class TokenCounter(Protocol):
     """Counts one message.
 
-    `fingerprint` names the way of counting: counts stored under another fingerprint are counted again.
+    `fingerprint` names the way of counting: counts stored under another fingerprint are counted again. Two
+    messages that say the same (role, name, parts, calls) are counted once, so a count depends on nothing else.
     """
 
     @property
@@ -108,7 +116,8 @@ class MessageCounter:
         if part.kind == "reasoning":
             return self._measure(_readable(part.source) or part.text)
         if part.kind == "other":
-            return min(self._measure(_readable(part.source)), self._media["file"])
+            bare, blobs = _BLOB.subn('""', _readable(part.source))
+            return self._measure(bare) + blobs * self._media["file"]
         return self._media[part.kind]
 
 
@@ -131,7 +140,7 @@ class TextCounter:
     def __init__(self, function: TextMeasure) -> None:
         self._function = function
         name = getattr(function, "__qualname__", type(function).__qualname__)
-        self.fingerprint = f"function:{getattr(function, '__module__', '')}.{name}"
+        self.fingerprint = f"function:{getattr(function, '__module__', '')}.{name}{_code_of(function)}"
 
     def count(self, message: Message) -> int:
         """What the function says of the message's text."""
@@ -141,6 +150,16 @@ class TextCounter:
         if isinstance(counted, (str, Mapping)):
             raise TypeError("a counter must return a whole number or a list of tokens, not a text or a mapping")
         return len(counted) if isinstance(counted, Sized) else counted
+
+
+def _code_of(function: TextMeasure) -> str:
+    """What tells two functions of one name apart, lambdas above all: a hash of their code."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    plain = [value for value in code.co_consts if isinstance(value, (str, int, float))]
+    said = repr((code.co_names, plain)).encode("utf-8", "replace") + code.co_code
+    return ":" + hashlib.blake2b(said, digest_size=6).hexdigest()
 
 
 def approximate_counter(media_tokens: Mapping[str, int] | None = None) -> MessageCounter:
@@ -289,6 +308,7 @@ class Tally:
         self._on_failure = on_failure
         self._remember = remember
         self._known: OrderedDict[str, int] = OrderedDict()
+        self._made: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._estimate = approximate_counter()
 
@@ -310,6 +330,20 @@ class Tally:
         """Tokens of a text shown as a user message of its own."""
         return self(Message("user", (Part("text", text),)))
 
+    def once(self, make: Callable[..., Made], *arguments: Hashable) -> Made:
+        """What a pure function makes of its arguments and this tally; remembered, since reads ask again and again."""
+        key = (make, arguments)
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+                return cast("Made", self._made[key])
+        made = make(*arguments, self)
+        with self._lock:
+            self._made[key] = made
+            if len(self._made) > _MADE:
+                self._made.popitem(last=False)
+        return made
+
     def _count(self, message: Message) -> int:
         try:
             tokens: object = self._counter.count(message)
@@ -325,4 +359,6 @@ class Tally:
 
 def _is_count(tokens: object) -> TypeGuard[SupportsIndex]:
     """Whether something is a whole number of 0 or more; numpy's whole numbers are."""
+    if type(tokens) is int:  # by far the most, and asking for a protocol is slow
+        return tokens >= 0
     return isinstance(tokens, SupportsIndex) and not isinstance(tokens, bool) and operator.index(tokens) >= 0

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from slidemem.messages import Mark, Message, Part, ToolCall, marked
-from slidemem.present import Count, Shown, barest, clamp_once, is_note, oversize, without_reasoning
+from slidemem.present import Shown, barest, clamp, is_note, oversize, without_reasoning
 from slidemem.state import Entry
+from slidemem.tokens import Tally
 
 NO_RESULT: Final = "[no result]"
 
@@ -94,14 +95,14 @@ class Grouped:
     taken: frozenset[str] = frozenset()
 
 
-def group(entries: tuple[Entry, ...], limit: int, count: Count, before: Grouped | None = None) -> Grouped:
+def group(entries: tuple[Entry, ...], limit: int, tally: Tally, before: Grouped | None = None) -> Grouped:
     """The units of a run of messages.
 
     Args:
         entries: consecutive messages, without leading system messages.
         limit: tokens that one unit may show; a larger one is clamped, largest member first, and one whose
             bare marks take more is left with those.
-        count: counts what we compose.
+        tally: counts what we compose.
         before: an earlier grouping with the same limit and count; where `entries` goes on from its messages,
             only what is new is grouped. The result is the same with and without it.
     """
@@ -110,45 +111,45 @@ def group(entries: tuple[Entry, ...], limit: int, count: Count, before: Grouped 
     names, taken = dict(before.names), set(before.taken)
     units = list(before.units[:-1])
     runs = _runs(entries[before.settled :])
-    units.extend(_bounded(_unit(run, names, taken, count, newest=False), limit, count) for run in runs[:-1])
+    units.extend(_bounded(_unit(run, names, taken, tally, newest=False), limit, tally) for run in runs[:-1])
     settled_names, settled_ids = dict(names), frozenset(taken)
-    units.extend(_bounded(_unit(run, names, taken, count, newest=True), limit, count) for run in runs[-1:])
+    units.extend(_bounded(_unit(run, names, taken, tally, newest=True), limit, tally) for run in runs[-1:])
     return Grouped(entries, tuple(units), len(entries) - sum(map(len, runs[-1:])), settled_names, settled_ids)
 
 
-def fitted(unit: Unit, limit: int, count: Count) -> Unit | None:
+def fitted(unit: Unit, limit: int, tally: Tally) -> Unit | None:
     """The unit clamped to `limit` tokens, first with, then without its reasoning; None when the marks do not fit."""
     if unit.tokens <= limit:
         return unit
-    clamped = clamp_once(tuple(shown.message for shown in unit.shown), limit, count)
+    clamped = tally.once(clamp, tuple(shown.message for shown in unit.shown), limit)
     if clamped is None and unit.reasons:
-        clamped = clamp_once(tuple(without_reasoning(shown.message) for shown in unit.shown), limit, count)
-    return None if clamped is None else _showing(unit, clamped, count)
+        clamped = tally.once(clamp, tuple(without_reasoning(shown.message) for shown in unit.shown), limit)
+    return None if clamped is None else _showing(unit, clamped, tally)
 
 
-def _bounded(unit: Unit, limit: int, count: Count) -> Unit:
-    if not oversize(unit.tokens, limit, count):
+def _bounded(unit: Unit, limit: int, tally: Tally) -> Unit:
+    if not oversize(unit.tokens, limit, tally):
         return unit
-    return fitted(unit, limit, count) or _bare(unit, count)
+    return fitted(unit, limit, tally) or _bare(unit, tally)
 
 
-def silenced(unit: Unit, count: Count) -> Unit:
+def silenced(unit: Unit, tally: Tally) -> Unit:
     """The unit without its reasoning; itself when it shows none."""
     if not unit.reasons:
         return unit
-    return _showing(unit, [without_reasoning(shown.message) for shown in unit.shown], count)
+    return _showing(unit, [without_reasoning(shown.message) for shown in unit.shown], tally)
 
 
-def _bare(unit: Unit, count: Count) -> Unit:
-    return _showing(unit, [barest(without_reasoning(shown.message)) for shown in unit.shown], count)
+def _bare(unit: Unit, tally: Tally) -> Unit:
+    return _showing(unit, [barest(without_reasoning(shown.message)) for shown in unit.shown], tally)
 
 
-def _showing(unit: Unit, messages: Sequence[Message], count: Count) -> Unit:
+def _showing(unit: Unit, messages: Sequence[Message], tally: Tally) -> Unit:
     """The unit with other messages in the place of those it shows; what is unchanged keeps its count."""
     return replace(
         unit,
         shown=tuple(
-            old if old.message is new else Shown.of(new, count(new), old.seqs)
+            old if old.message is new else Shown.of(new, tally(new), old.seqs)
             for old, new in zip(unit.shown, messages, strict=True)
         ),
     )
@@ -172,11 +173,11 @@ def _runs(entries: Sequence[Entry]) -> list[list[Entry]]:
     return runs
 
 
-def _unit(run: Sequence[Entry], names: dict[str, str], taken: set[str], count: Count, *, newest: bool) -> Unit:
+def _unit(run: Sequence[Entry], names: dict[str, str], taken: set[str], tally: Tally, *, newest: bool) -> Unit:
     """One unit; `names` (call id to tool) and `taken` (ids already shown) are carried along."""
     first, rest = run[0], run[1:]
     if not first.message.tool_calls:
-        return Unit((first,), (_alone(first, names, count),), opens_turn=first.message.role == "user")
+        return Unit((first,), (_alone(first, names, tally),), opens_turn=first.message.role == "user")
     calls = first.message.tool_calls
     answers = _pair(calls, rest)
     unanswered = [place for place in range(len(calls)) if place not in answers.values()]
@@ -184,10 +185,10 @@ def _unit(run: Sequence[Entry], names: dict[str, str], taken: set[str], count: C
     names.update({call.id: call.name for call in calls})
     ids = [_free_id(call, first.seq, place, taken) for place, call in enumerate(calls)]
     shown = (
-        _calling(first, ids, count),
-        *(_answer(entry, ids[answers[entry.seq]], count) for entry in rest if entry.seq in answers),
-        *(_stub(ids[place], calls[place], count) for place in unanswered if not waits),
-        *(_note(entry, names, count) for entry in rest if entry.seq not in answers),
+        _calling(first, ids, tally),
+        *(_answer(entry, ids[answers[entry.seq]], tally) for entry in rest if entry.seq in answers),
+        *(_stub(ids[place], calls[place], tally) for place in unanswered if not waits),
+        *(_note(entry, names, tally) for entry in rest if entry.seq not in answers),
     )
     return Unit(tuple(run), shown, waits=waits)
 
@@ -217,43 +218,43 @@ def _free_id(call: ToolCall, seq: int, place: int, taken: set[str]) -> str:
     return free
 
 
-def _calling(entry: Entry, ids: Sequence[str], count: Count) -> Shown:
+def _calling(entry: Entry, ids: Sequence[str], tally: Tally) -> Shown:
     calls = tuple(replace(call, id=new) for call, new in zip(entry.shown.tool_calls, ids, strict=True))
     if calls == entry.shown.tool_calls:
         return _as_counted(entry)
     message = marked(replace(entry.shown, tool_calls=calls), "mended")
-    return Shown.of(message, count(message), (entry.seq,))
+    return Shown.of(message, tally(message), (entry.seq,))
 
 
-def _answer(entry: Entry, call_id: str, count: Count) -> Shown:
+def _answer(entry: Entry, call_id: str, tally: Tally) -> Shown:
     if entry.shown.tool_call_id == call_id:
         return _as_counted(entry)
     message = marked(replace(entry.shown, tool_call_id=call_id), "mended")
-    return Shown.of(message, count(message), (entry.seq,))
+    return Shown.of(message, tally(message), (entry.seq,))
 
 
-def _stub(call_id: str, call: ToolCall, count: Count) -> Shown:
+def _stub(call_id: str, call: ToolCall, tally: Tally) -> Shown:
     part = Part("text", NO_RESULT)
     message = Message("tool", (part,), tool_call_id=call_id, name=call.name, mark=Mark(("stub",)))
-    return Shown.of(message, count(message), ())
+    return Shown.of(message, tally(message), ())
 
 
-def _alone(entry: Entry, names: dict[str, str], count: Count) -> Shown:
+def _alone(entry: Entry, names: dict[str, str], tally: Tally) -> Shown:
     """A message by itself: as it is, or as a note when it is a result or a system message out of place."""
-    return _note(entry, names, count) if entry.message.role in {"tool", "system"} else _as_counted(entry)
+    return _note(entry, names, tally) if entry.message.role in {"tool", "system"} else _as_counted(entry)
 
 
-def _note(entry: Entry, names: dict[str, str], count: Count) -> Shown:
+def _note(entry: Entry, names: dict[str, str], tally: Tally) -> Shown:
     """A user-role message that quotes what cannot stand at its place in its own role."""
     if entry.message.role == "system":
         text = f"[note from the system]\n{entry.shown.text}"
     else:
-        call = entry.message.tool_call_id or "of unknown id"
-        name = entry.message.name or names.get(call, "a tool")
+        call = entry.shown.tool_call_id or "of unknown id"
+        name = entry.shown.name or names.get(entry.message.tool_call_id or "", "a tool")
         quoted = "\n".join(f"> {line}" for line in entry.shown.text.splitlines())
         text = f"[result of {name}, call {call}, out of its place]\n{quoted}"
     message = Message("user", (Part("text", text),), mark=Mark(("note",)))
-    return Shown.of(message, count(message), (entry.seq,))
+    return Shown.of(message, tally(message), (entry.seq,))
 
 
 def _as_counted(entry: Entry) -> Shown:

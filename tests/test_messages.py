@@ -29,6 +29,7 @@ from slidemem.messages import (
     to_openai,
     user,
 )
+from slidemem.present import without_reasoning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -667,3 +668,21 @@ def test_any_dict_comes_back(data: Data) -> None:
     assert message == stored
     assert data == to_openai(stored)
     assert digest(message) == digest(from_openai(to_openai(marked(message, "mended"))))
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+def test_reasoning_beside_the_content(key: str) -> None:
+    """Reasoning under either key is read, comes back as it came, and is gone when it is left out."""
+    data = {"role": "assistant", "content": "so", key: "hm"}
+
+    message = from_openai(data)
+
+    assert (True, data) == (message.reasons, to_openai(message))
+    assert {"role": "assistant", "content": "so"} == to_openai(without_reasoning(message))
+
+
+def test_reasoning_that_is_no_text_is_an_extra() -> None:
+    """A structured `reasoning` is kept like any key that is not known."""
+    data = {"role": "assistant", "content": "so", "reasoning": {"effort": "low"}}
+
+    assert (False, data) == (from_openai(data).reasons, to_openai(from_openai(data)))

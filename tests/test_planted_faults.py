@@ -18,7 +18,7 @@ from slidemem.tokens import Tally
 
 def uncut(patch: pytest.MonkeyPatch) -> None:
     """Clamping that cuts nothing."""
-    patch.setattr(units, "clamp_once", lambda messages, limit, count: messages)
+    patch.setattr(units, "clamp", lambda messages, limit, count: messages)
     patch.setattr(compose, "fitted", lambda unit, limit, count: unit)
     patch.setattr(flow, "clamp", lambda messages, limit, count: tuple(messages))
 
@@ -35,7 +35,7 @@ def _longer(message: Message) -> Message:
 
 def loose_results(patch: pytest.MonkeyPatch) -> None:
     """Results out of place shown as tool messages."""
-    patch.setattr(units, "_note", lambda entry, names, count: units._as_counted(entry))
+    patch.setattr(units, "_note", lambda entry, names, tally: units._as_counted(entry))
 
 
 def no_stubs(patch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,6 @@ from slidemem.present import (
     Shown,
     barest,
     clamp,
-    clamp_once,
     headed,
     is_note,
     joined,
@@ -585,25 +584,15 @@ def test_a_word_is_not_cut_to_a_dearer_mark(count: Count) -> None:
     assert all(before is after for before, after in zip(small, clamped, strict=False))
 
 
-def test_a_clamp_is_remembered() -> None:
-    """The same messages, limit and counter are not counted again; another limit or counter is."""
-    asked: list[Message] = []
+def test_a_second_cut_says_all_that_is_left_out() -> None:
+    """The mark of a text that was cut before counts what both cuts took."""
+    once = shorten("x" * 10_000, 1_000)
 
-    def measure(text: str) -> int:
-        asked.append(user(text))
-        return len(text)
+    twice = shorten(once, 500)
 
-    count, other = TextCounter(measure).count, TextCounter(len).count
-    messages = (user("x" * 5_000),)
-
-    first = clamp_once(messages, 500, count)
-    counted = len(asked)
-
-    assert first == clamp(messages, 500, other)
-    assert first is clamp_once((user("x" * 5_000),), 500, count)
-    assert counted == len(asked)
-    assert first is not clamp_once(messages, 400, count)
-    assert first is not clamp_once(messages, 500, other)
+    assert "9,000 characters left out" in once
+    assert "9,5" in twice
+    assert 10_000 - 500 == int(re.findall(r"([\d,]+) characters", twice)[0].replace(",", ""))
 
 
 def test_the_largest_is_cut_first() -> None:

@@ -24,7 +24,7 @@ def busy() -> tuple[MemoryStore, Snapshot]:
     )
     chat = mem.session("s")
     chat.append([{"role": "system", "content": "be kind"}, {"role": "user", "content": "Pune 7 \ud83d " + "w " * 90}])
-    for at in range(40):
+    for at in range(120):
         call: dict[str, Any] = {
             "id": f"c{at}",
             "type": "function",

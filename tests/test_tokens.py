@@ -104,7 +104,7 @@ COSTS: dict[str, tuple[Data, int]] = {
     "document": (said([{"type": "document", "source": {"data": BASE64}}]), FRAME + 2_500),
     "unknown part": (said([other("abc")]), FRAME + spaced(other("abc"))),
     "unknown part in Chinese": (said([other("火车")]), FRAME + spaced(other("火车"))),
-    "large unknown part": (said([other(BASE64)]), FRAME + 2_500),
+    "large unknown part": (said([other(BASE64)]), FRAME + spaced(other("")) + 2_500),
 }
 
 
@@ -119,11 +119,16 @@ def test_a_message_costs_what_it_says(data: Data, expected: int) -> None:
 def test_prices_of_media_can_be_set() -> None:
     """A price that is set is used, and the others stay."""
     counter = MessageCounter(characters, "characters", {"image": 85, "file": 20})
-    parts = [PICTURE, {"type": "input_audio", "input_audio": {}}, {"type": "file"}, other("a" * 100)]
+    parts = [PICTURE, {"type": "input_audio", "input_audio": {}}, {"type": "file"}, other("a" * 2_000)]
 
     counted = [counter.count(from_openai(said([part]))) for part in parts]
 
-    assert [FRAME + 85, FRAME + MEDIA_TOKENS["audio"], FRAME + 20, FRAME + 20] == counted
+    assert [
+        FRAME + 85,
+        FRAME + MEDIA_TOKENS["audio"],
+        FRAME + 20,
+        FRAME + len(json.dumps(other(""), sort_keys=True)) + 20,
+    ] == counted
 
 
 def test_prices_of_media_can_be_nothing() -> None:
@@ -233,7 +238,7 @@ class Callable_:  # noqa: N801  # its name is looked at
 )
 def test_a_function_is_known_by_its_name(function: Any, expected: str) -> None:
     """The fingerprint of a function is where it is defined."""
-    assert expected == TextCounter(function).fingerprint
+    assert TextCounter(function).fingerprint.startswith(expected)
 
 
 # ------------------------------------------------------------------ tiktoken
@@ -319,6 +324,17 @@ def test_an_endless_run_is_counted_closely(encoding: tiktoken.Encoding, text: st
     assert exact <= actual <= 1.02 * exact
 
 
+@pytest.mark.parametrize("sign", ["a", " "])
+def test_a_run_is_cut_where_it_becomes_endless(sign: str) -> None:
+    """A run of 4,096 characters is one piece, and one more makes two."""
+    pieces = [[len(piece) for piece in tokens._pieces(sign * length) if piece] for length in (4_096, 4_097, 9_000)]
+
+    expected = [[4_096], [4_096, 1], [4_096, 4_096, 808]]
+    assert expected == pieces
+    assert not tokens._LONG_RUN.search(sign * 4_096)
+    assert tokens._LONG_RUN.search(sign * 4_097)
+
+
 runs = st.tuples(
     st.sampled_from(["a", "ab", "-=", " ", "\t ", "漢字", "0", "नमस्ते", "xY3/", "\u3000", "\x1c", "é"]),
     st.sampled_from([1, 50, 4_096, 4_097, 6_000, 9_000]),
@@ -402,7 +418,7 @@ def test_a_missing_vocabulary_says_what_to_do(monkeypatch: pytest.MonkeyPatch, f
 
 
 def test_a_vocabulary_is_not_waited_for_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A download that hangs is given up after the patience that there is."""
+    """A download that hangs is given up after the patience that there is, and does not keep a program alive."""
     released = threading.Event()
 
     def get_encoding(name: str) -> tiktoken.Encoding:
@@ -416,10 +432,13 @@ def test_a_vocabulary_is_not_waited_for_in_vain(monkeypatch: pytest.MonkeyPatch)
     ):
         tiktoken_counter("o200k_base")
 
+    hanging = [thread for thread in threading.enumerate() if thread.name == "slidemem-vocabulary"]
     released.set()
-    for thread in threading.enumerate():
-        if thread.name == "slidemem-vocabulary":
-            thread.join()
+    for thread in hanging:
+        thread.join()
+    daemons = [thread.daemon for thread in hanging]
+    assert daemons
+    assert all(daemons)
 
 
 def test_the_default_counter_estimates_without_vocabulary(monkeypatch: pytest.MonkeyPatch, fresh: None) -> None:
@@ -694,3 +713,29 @@ def test_a_tally_serves_many_threads() -> None:
 
     assert [expected for expected, _ in counted] == [actual for _, actual in counted]
     assert len(tally._known) <= 20
+
+
+def test_two_lambdas_of_one_place_are_two_counters() -> None:
+    """Functions of one name with other code have other fingerprints; the same code has the same one."""
+    quarters, thirds, again = (
+        TextCounter(function).fingerprint
+        for function in (lambda text: len(text) // 4, lambda text: len(text) // 3, lambda text: len(text) // 4)
+    )
+
+    assert quarters != thirds
+    assert quarters == again
+
+
+def test_what_is_made_once_is_remembered() -> None:
+    """A pure function is asked once for the same arguments, and what was made longest ago is forgotten."""
+    asked: list[int] = []
+    tally = Tally(TextCounter(len), lambda message, fault: None)
+
+    def make(number: int, given: Tally) -> int:
+        asked.append(number)
+        return number * 2
+
+    made = [tally.once(make, number) for number in (*range(300), 299, 0)]
+
+    assert (600 - 2, 0) == (made[-2], made[-1])
+    assert [*range(300), 0] == asked

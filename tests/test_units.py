@@ -11,10 +11,10 @@ from slidemem.check import violations
 from slidemem.messages import to_openai
 from slidemem.present import mend
 from slidemem.state import Entry
-from slidemem.tokens import TextCounter
+from slidemem.tokens import Tally, TextCounter
 from slidemem.units import NO_RESULT, Unit, fitted, group, silenced
 
-count = TextCounter(lambda text: len(text.split())).count
+count = Tally(TextCounter(lambda text: len(text.split())), lambda message, fault: None)
 
 
 def calls(*ids: str, text: str | None = None, arguments: str = "{}") -> dict[str, Any]:
