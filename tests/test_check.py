@@ -305,14 +305,19 @@ ROWS = [
         [(1, "function-name", ("openai", "bedrock"))],
     ),
     Row(
-        "a list, no JSON, and a bottomless list for arguments",
+        "a list, no JSON, a bottomless list, and no number for arguments",
         [
             user(),
-            calling(call("a", arguments="[1]"), call("b", arguments='{"to": '), call("c", arguments="[" * 10**5)),
-            *(result("a"), result("b"), result("c")),
+            calling(
+                call("a", arguments="[1]"),
+                call("b", arguments='{"to": '),
+                call("c", arguments="[" * 10**5),
+                call("d", arguments='{"n": NaN}'),
+            ),
+            *(result("a"), result("b"), result("c"), result("d")),
         ],
         [user(), calling(call(arguments="{}")), result()],
-        [(1, "arguments-not-object", OBJECTS)] * 3,
+        [(1, "arguments-not-object", OBJECTS)] * 4,
     ),
     Row(
         "an open tail",
