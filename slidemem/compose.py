@@ -85,7 +85,7 @@ class Context:
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The messages as new OpenAI chat-completions dicts."""
-        return [to_openai(message) for message in self.messages]
+        return [to_openai(message, portable=True) for message in self.messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,8 @@ class _Composer:
     def _behind(self, composed: Head, body: tuple[Shown, ...]) -> tuple[Shown, ...]:
         """The head in the first user message, or before it as a message of its own."""
         role = self.options.archive_role
-        if role == "merge" and body:
+        merges = role == "merge" or (role == "user" and self.options.alternate)
+        if merges and body:
             return (self.tally.once(_headed, body[0], composed.text), *body[1:])
         mark = Mark(("head",))
         own = Message("system" if role == "system" else "user", (Part("text", composed.text),), mark=mark)

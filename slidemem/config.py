@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError
 
 from slidemem.errors import ConfigurationError
 
+MOST: Final = 10**12  # tokens; no number beyond it is meant
+
 Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
-Tokens = Annotated[StrictInt, Field(ge=0)]
-Positive = Annotated[StrictInt, Field(ge=1)]
+Tokens = Annotated[StrictInt, Field(ge=0, le=MOST)]
+Positive = Annotated[StrictInt, Field(ge=1, le=MOST)]
 Share = Fraction | Tokens
 
 

@@ -17,9 +17,21 @@ Each message says what happened, with the numbers, and what to do.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class SlidememError(Exception):
     """Root of the tree: catch it to catch everything that slidemem raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as it is, so that an error crosses processes."""
+        return _revived, (type(self), self.args, self.__dict__)
+
+
+def _revived(kind: type[SlidememError], args: tuple[Any, ...], state: dict[str, Any]) -> SlidememError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class ConfigurationError(SlidememError, ValueError):

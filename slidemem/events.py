@@ -74,6 +74,10 @@ class Figures:
         self.facts_found += segment.retention.found
         self.facts_kept += segment.retention.kept
 
+    def forget(self) -> None:
+        """Drop the last context."""
+        self._last = ()
+
     def see(self, context: Context) -> None:
         """Add a context that was handed out."""
         same = map(eq, self._last, context.messages)

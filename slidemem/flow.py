@@ -7,7 +7,7 @@ never does. No thread, no event loop and no copy of anything: what a flow decide
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +16,12 @@ from slidemem.compose import Call, Context, compose
 from slidemem.config import Options
 from slidemem.errors import InvalidMessage, OversizeMessage, PinBudgetError
 from slidemem.events import Stats
-from slidemem.messages import Message, from_openai, user
-from slidemem.plan import pinned_tokens
+from slidemem.messages import Given, Message, read_openai, user
+from slidemem.plan import headed_by, pinned_tokens
 from slidemem.present import barest, clamp, mend, oversize
 from slidemem.session import Session
 from slidemem.settle import pin_of, settle
-from slidemem.state import Entry, Pin, Totals, recounted
-
-Given = Mapping[str, Any] | Message
+from slidemem.state import Entry, Pin, Recount, Totals, recounted
 
 SCHEMA = 1
 
@@ -34,6 +32,9 @@ SCHEMA = 1
 async def append(session: Session, given: Given | Sequence[Given]) -> None:
     """Store messages, all or none, and consolidate when that is due (`mode="inline"`).
 
+    The messages are stored first: when it is interrupted while a summariser works, they are there, and nothing
+    else has changed.
+
     Raises:
         InvalidMessage: one of them cannot be read; nothing was stored.
         OversizeMessage: one is too large and `oversize="raise"`; nothing was stored.
@@ -42,9 +43,10 @@ async def append(session: Session, given: Given | Sequence[Given]) -> None:
     if not entries:
         return
     totals = await session.store.append(session.id, entries, session.metadata)
-    if totals.counter != session.tally.fingerprint:
-        totals = await _recount(session)
-    if session.options.mode == "inline" and _near(totals, session.options):
+    other = totals.counter != session.tally.fingerprint
+    if other:
+        await _recount(session)
+    if session.options.mode == "inline" and (other or _near(totals, session.options)):
         await settle(session)
 
 
@@ -79,8 +81,9 @@ async def transcript(session: Session) -> tuple[Message, ...]:
 
 
 async def clear(session: Session) -> None:
-    """Delete the session for good: transcript, archive, pins, metadata."""
+    """Delete the session for good: transcript, archive, pins, metadata, and what this process remembers of it."""
     await session.store.clear(session.id)
+    session.forget()
 
 
 async def export(session: Session) -> dict[str, Any]:
@@ -149,7 +152,13 @@ async def pin(session: Session, text: str) -> Pin:
 
 
 async def unpin(session: Session, pinned: Pin | str) -> bool:
-    """Show a fact no longer; False when it was not pinned."""
+    """Show a fact no longer; False when it was not pinned.
+
+    Raises:
+        InvalidMessage: it is neither a pin nor the id of one.
+    """
+    if not isinstance(pinned, (str, Pin)):
+        raise InvalidMessage(f"unpin takes a pin or its id, got {type(pinned).__name__}")
     return await session.store.unpin(session.id, pinned if isinstance(pinned, str) else pinned.id)
 
 
@@ -169,18 +178,22 @@ def _near(totals: Totals, options: Options) -> bool:
     return totals.live_tokens + totals.anchor_tokens > options.compact_at * limit
 
 
-async def _recount(session: Session) -> Totals:
-    """Count the live messages with this memory's counter and store that."""
-    snapshot = await session.store.snapshot(session.id)
-    live = recounted(snapshot.live, session.tally.fingerprint, session.tally)
-    await session.store.recount(session.id, live, session.tally.fingerprint)
-    return replace(snapshot.totals, live_tokens=sum(entry.tokens for entry in live))
+async def _recount(session: Session) -> None:
+    """Count what is live with this memory's counter and store that; nothing when the session has moved on."""
+    snapshot, tally = await session.store.snapshot(session.id), session.tally
+    anchor = snapshot.record.anchor
+    counts = Recount(
+        counter=tally.fingerprint,
+        tokens={entry.seq: entry.tokens for entry in recounted(snapshot.live, tally.fingerprint, tally)},
+        anchor_tokens=tally(anchor.message) if anchor else 0,
+        overhead_tokens=headed_by(snapshot, session.options, tally),
+    )
+    await session.store.recount(session.id, snapshot.record.revision, counts)
 
 
 def read(session: Session, given: Given | Sequence[Given], first: int = 0) -> tuple[Entry, ...]:
     """Messages as entries: read, mended, counted once, clamped where they are too large."""
-    listed = [given] if isinstance(given, (Mapping, Message)) else list(given)
-    messages = [from_openai(message, index) for index, message in enumerate(listed)]
+    messages = read_openai(given)
     return tuple(_entry(session, message, index, first + index) for index, message in enumerate(messages))
 
 
@@ -209,5 +222,4 @@ def _system(given: str | Given | Sequence[Given] | None) -> tuple[Message, ...]:
         return ()
     if isinstance(given, str):
         return (Message("system", user(given).parts),) if given.strip() else ()
-    listed = [given] if isinstance(given, (Mapping, Message)) else list(given)
-    return tuple(mend(from_openai(message, index)) for index, message in enumerate(listed))
+    return tuple(map(mend, read_openai(given)))

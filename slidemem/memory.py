@@ -6,8 +6,8 @@ Sync methods have `a`-prefixed async twins; both run the flows of `flow.py`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from slidemem import flow, settle
 from slidemem.archive import Segment
 from slidemem.compose import Context
-from slidemem.config import Options
+from slidemem.config import MOST, Options
 from slidemem.consolidate import (
     Consolidator,
     ExtractiveConsolidator,
@@ -24,16 +24,17 @@ from slidemem.consolidate import (
     SummaryRequest,
     resolve_consolidator,
 )
-from slidemem.errors import AsyncOnly, ConfigurationError
+from slidemem.errors import AsyncOnly, ConfigurationError, PinBudgetError
 from slidemem.events import Event, Figures, Stats
-from slidemem.flow import Given
-from slidemem.messages import Message
+from slidemem.messages import Given, Message
+from slidemem.plan import pinned_tokens
 from slidemem.session import Layouts, Session, drive
-from slidemem.state import Pin
+from slidemem.state import Pin, Snapshot
 from slidemem.stores.base import Store
 from slidemem.stores.memory import MemoryStore
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
 
+_LOG = logging.getLogger("slidemem")
 _EXTRACTIVE = ExtractiveConsolidator()
 
 
@@ -71,7 +72,9 @@ class SlideMem:
     ) -> None:
         self.options = Options.of(max_tokens=max_tokens, **options)
         self.consolidator = resolve_consolidator(consolidator)
-        self.store: Store = MemoryStore() if store is None else store
+        self.store: Store = MemoryStore() if store is None else _checked(store)
+        if not callable(clock) or not (on_event is None or callable(on_event)):
+            raise ConfigurationError("clock and on_event must be functions")
         self._on_event = on_event
         self._clock = clock
         self._layouts = Layouts()
@@ -91,10 +94,15 @@ class SlideMem:
 
         Raises:
             ConfigurationError: the id is no text or empty, or the metadata do not map names to short values.
+            PinBudgetError: the metadata alone do not fit into `archive_share`.
         """
         if not isinstance(session_id, str) or not session_id:
             raise ConfigurationError(f"a session id must be text that is not empty, got {session_id!r:.80}")
-        return ConversationMemory(self, session_id, _pairs(metadata))
+        pairs = _pairs(metadata)
+        needed = pinned_tokens(Snapshot(metadata=pairs or ()), self.options, self._tally)
+        if needed > self.options.archive_tokens:
+            raise PinBudgetError(needed, self.options.archive_tokens)
+        return ConversationMemory(self, session_id, pairs)
 
     def count(self, messages: Given | Sequence[Given]) -> int:
         """Tokens of messages, by this memory's counter."""
@@ -128,7 +136,7 @@ class SlideMem:
         try:
             self._on_event(event)
         except Exception as error:  # noqa: BLE001  # a listener's fault must not reach the turn it listens to
-            warnings.warn(f"on_event raised {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+            _LOG.warning("on_event raised %s: %s", type(error).__name__, error)
 
 
 class ConversationMemory:
@@ -303,6 +311,17 @@ def _asking_async(consolidator: Consolidator) -> Callable[[SummaryRequest], Awai
     return ask
 
 
+def _checked(store: Store) -> Store:
+    missing = [
+        name for name in ("append", "read", "snapshot", "commit", "recount", "clear") if not hasattr(store, name)
+    ]
+    if missing:
+        raise ConfigurationError(
+            f"store must follow slidemem.stores.base.Store; {type(store).__name__} has no {', '.join(missing)}"
+        )
+    return store
+
+
 def _pairs(metadata: Mapping[str, object] | None) -> tuple[tuple[str, str], ...] | None:
     if metadata is None:
         return None
@@ -313,7 +332,10 @@ def _pairs(metadata: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]
         raise ConfigurationError(
             f"metadata values must be text or numbers; these are not: {', '.join(map(str, wrong))}"
         )
-    return tuple((_line(name), _line(value)) for name, value in metadata.items())
+    try:
+        return tuple((_line(name), _line(value)) for name, value in metadata.items())
+    except ValueError as error:  # a whole number of thousands of digits
+        raise ConfigurationError(f"metadata hold a value that cannot be written: {error}") from error
 
 
 def _line(value: object) -> str:
@@ -321,6 +343,6 @@ def _line(value: object) -> str:
 
 
 def _whole_number(reserve: int) -> int:
-    if isinstance(reserve, bool) or not isinstance(reserve, int) or reserve < 0:
+    if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve <= MOST:
         raise ConfigurationError(f"reserve must be a whole number of tokens, 0 or more, got {reserve!r}")
     return reserve

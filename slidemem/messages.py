@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
@@ -18,6 +18,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 PartKind = Literal["text", "reasoning", "image", "audio", "video", "file", "other"]
 
 Host = TypeVar("Host")
+
+_DEEPEST: Final = 100
 
 _REASONING: Final = ("reasoning_content", "reasoning")
 
@@ -186,6 +188,22 @@ def digest(message: Message) -> str:
 # ------------------------------------------------------------------ OpenAI-format dicts
 
 
+Given = Mapping[str, Any] | Message
+
+
+def read_openai(given: Given | Iterable[Given]) -> list[Message]:
+    """Read one message, or several.
+
+    Raises:
+        InvalidMessage: it is neither, or one of them cannot be read.
+    """
+    if isinstance(given, (Mapping, Message)):
+        return [from_openai(cast("Given", given))]
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InvalidMessage(f"expected a message or a sequence of messages, got {type(given).__name__}")
+    return [from_openai(message, index) for index, message in enumerate(given)]
+
+
 def from_openai(data: Mapping[str, Any] | Message, index: int = 0) -> Message:
     """Read one message in OpenAI chat-completions format; a `Message` passes through.
 
@@ -198,7 +216,7 @@ def from_openai(data: Mapping[str, Any] | Message, index: int = 0) -> Message:
             or values that JSON cannot hold.
     """
     if isinstance(data, Message):
-        return data
+        return _checked(data, index)
     if not isinstance(data, Mapping):
         raise InvalidMessage(f"expected a dict with a role and content, got {type(data).__name__}", index)
     role = data.get("role")
@@ -217,12 +235,18 @@ def from_openai(data: Mapping[str, Any] | Message, index: int = 0) -> Message:
     return message if _built(message) == data else replace(message, raw=raw)
 
 
-def to_openai(message: Message) -> dict[str, Any]:
-    """The message as a new OpenAI chat-completions dict; exactly what came in when we did not change it."""
+def to_openai(message: Message, *, portable: bool = False) -> dict[str, Any]:
+    """The message as a new OpenAI chat-completions dict; exactly what came in when we did not change it.
+
+    Args:
+        message: to write.
+        portable: use the shapes that every provider takes, whatever shape came in: arguments as text, parts as
+            dicts, the role `tool` for `function`.
+    """
     if message.raw is None:
         return _built(message)
     raw = cast("dict[str, Any]", json.loads(message.raw))
-    if message.mark is None:
+    if message.mark is None and not portable:
         return raw
     called = cast("list[dict[str, Any]]", (message.tool_calls and raw.get("tool_calls")) or [])
     for key in ("function_call", *_REASONING, "refusal", "tool_calls", "tool_call_id"):
@@ -264,6 +288,46 @@ def _call_dict(call: ToolCall) -> dict[str, Any]:
 
 def _part_dict(part: Part) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(part.source)) if part.source else {"type": "text", "text": part.text}
+
+
+def _checked(message: Message, index: int) -> Message:
+    """A message that a caller made himself, refused where a field holds what it cannot."""
+    texts = [message.tool_call_id, message.name, message.id, message.time, message.raw]
+    wrong = next((text for text in texts if text is not None and not isinstance(text, str)), None)
+    if wrong is not None:
+        raise InvalidMessage(f"a field of the message must be text or None, got {type(wrong).__name__}", index)
+    if message.role not in _ROLES.values():
+        raise InvalidMessage(f"unknown role {message.role!r:.80}", index)
+    if message.tool_calls and message.role != "assistant":
+        raise InvalidMessage(f"only an assistant message calls tools, this one is {message.role}", index)
+    parts: object = message.parts
+    if not isinstance(parts, tuple) or not all(map(_is_part, cast("tuple[object, ...]", parts))):
+        raise InvalidMessage("parts must be a tuple of Part, each with texts", index)
+    calls: object = message.tool_calls
+    if not isinstance(calls, tuple) or not all(map(_is_call, cast("tuple[object, ...]", calls))):
+        raise InvalidMessage("tool_calls must be a tuple of ToolCall, each with texts", index)
+    if message.mark is not None and not isinstance(message.mark, Mark):
+        raise InvalidMessage(f"mark must be a Mark or None, got {type(message.mark).__name__}", index)
+    for source in (message.raw, *(part.source for part in message.parts)):
+        _loaded(source, index)
+    return message
+
+
+def _is_part(part: object) -> bool:
+    return isinstance(part, Part) and all(isinstance(text, str) for text in (part.kind, part.text, part.source))
+
+
+def _is_call(call: object) -> bool:
+    return isinstance(call, ToolCall) and all(isinstance(text, str) for text in (call.id, call.name, call.arguments))
+
+
+def _loaded(source: str | None, index: int) -> None:
+    try:
+        loaded: object = json.loads(source) if source else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessage(f"raw and the source of a part must be JSON ({error})", index) from error
+    if not isinstance(loaded, dict):
+        raise InvalidMessage("raw and the source of a part must be a JSON object", index)
 
 
 def _reasoning(data: Mapping[str, Any], index: int) -> tuple[Part, ...]:
@@ -346,9 +410,28 @@ def _text_or_none(data: Mapping[str, Any], key: str, index: int) -> str | None:
 
 def _json(value: object, index: int, *, sort_keys: bool = False, readable: bool = False) -> str:
     try:
-        return json.dumps(value, allow_nan=False, sort_keys=sort_keys, ensure_ascii=not readable)
+        text = json.dumps(value, allow_nan=False, sort_keys=sort_keys, ensure_ascii=not readable)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"it holds something that JSON cannot hold ({error})", index) from error
+    if _is_deeper(value, _DEEPEST):
+        raise InvalidMessage(f"it is nested more than {_DEEPEST} levels deep", index)
+    return text
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Whether JSON is nested deeper than that: what one stack can write, a deeper one could not read again."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [inner for outer in layer for inner in _inside(outer)]
+        if not layer:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, object]", value).values()
+    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else ()
 
 
 # ------------------------------------------------------------------ the stored form

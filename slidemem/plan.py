@@ -108,7 +108,8 @@ def lay_out(
     live = recounted(snapshot.live, tally.fingerprint, tally)
     leading = () if record.boundary else tuple(_leading(live))
     passed = {entry.seq for entry in leading}
-    system = record.system or tuple(Kept(entry.seq, entry.shown, entry.tokens) for entry in leading)
+    system = tuple(kept.recounted(tally.fingerprint, tally) for kept in record.system) or tuple(map(_kept, leading))
+    anchor = record.anchor and record.anchor.recounted(tally.fingerprint, tally)
     rest = tuple(entry for entry in live if entry.seq not in passed) if passed else live
     told = (record, snapshot.pins, snapshot.metadata)
     if before and before.told == told:
@@ -121,12 +122,12 @@ def lay_out(
     return Layout(
         system=tuple(kept for kept in system if kept.message.parts),
         units=grouped.units,
-        anchor=record.anchor,
+        anchor=anchor,
         head=composed,
         covered=record.boundary,
         limit=allotment if record.boundary else max(1, room),
         allotment=allotment,
-        window_tokens=_tokens(record.anchor) + sum(unit.tokens for unit in grouped.units),
+        window_tokens=_tokens(anchor) + sum(unit.tokens for unit in grouped.units),
         grouped=grouped,
         told=told,
     )
@@ -171,8 +172,8 @@ def anchor_at(units: Sequence[Unit], start: int, anchor: Kept | None, limit: int
     shown = opener.shown[0]
     clamped = None if shown.tokens <= limit else tally.once(clamp, (shown.message,), limit)
     if clamped is None:
-        return Kept(opener.start, shown.message, shown.tokens)
-    return Kept(opener.start, marked(clamped[0], "anchor"), tally(clamped[0]))
+        return Kept(opener.start, shown.message, shown.tokens, tally.fingerprint)
+    return Kept(opener.start, marked(clamped[0], "anchor"), tally(clamped[0]), tally.fingerprint)
 
 
 def quiet(units: Sequence[Unit], start: int, tally: Tally) -> tuple[Unit, ...]:
@@ -202,6 +203,8 @@ def plan_job(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally)
     """What leaves the window when it is cut now; None when a cut would free nothing worth its segment."""
     room = _Room.of(layout.allotment, options)
     units = layout.units
+    if not units:
+        return None
     at = _cut(units, 0, room, options.keep_turns, layout.anchor, tally)
     at = max(at, _surplus_start(layout, options))
     if at == 0:
@@ -211,7 +214,8 @@ def plan_job(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally)
     last = snapshot.record.archive.segments[-1:]
     if freed <= sum(segment.tokens for segment in last):
         return None
-    return _job(snapshot, layout, units[at] if at < len(units) else None, anchor, freed, options)
+    target = _target(snapshot.record, layout.head, freed, options, tally)
+    return _job(snapshot, layout, units[at] if at < len(units) else None, anchor, target)
 
 
 def _job(
@@ -219,15 +223,14 @@ def _job(
     layout: Layout,
     first_kept: Unit | None,
     anchor: Kept | None,
-    freed: int,
-    options: Options,
+    target: int,
 ) -> Job:
     record = snapshot.record
     end = first_kept.start if first_kept else snapshot.totals.next_seq
     covered = tuple(entry for entry in snapshot.live if entry.seq < end)
     leading = {kept.seq for kept in layout.system}
     first_user = record.first_user or next(
-        (Kept(entry.seq, entry.shown, entry.tokens) for entry in covered if entry.message.role == "user"),
+        (_kept(entry) for entry in covered if entry.message.role == "user"),
         None,
     )
     boundary = first_kept.entries[0].message if first_kept else None
@@ -236,7 +239,7 @@ def _job(
         covered=covered,
         messages=tuple(without_reasoning(entry.shown) for entry in covered if entry.seq not in leading),
         earlier=record.archive.text,
-        target_tokens=_target(record, layout.head, freed, options),
+        target_tokens=target,
         record=replace(
             record,
             boundary=end,
@@ -255,10 +258,10 @@ def advanced(job: Job, segment: Segment) -> Record:
     return replace(record, revision=record.revision + 1, archive=record.archive.appended(segment))
 
 
-def merge_target(record: Record, children: Sequence[Segment], options: Options) -> int:
+def merge_target(record: Record, children: Sequence[Segment], options: Options, tally: Tally) -> int:
     """Tokens that the merged segment may take: what is free of the archive's fill, at least a third of its share."""
     share = options.archive_tokens
-    rest = record.archive.tokens - sum(child.tokens for child in children)
+    rest = _texts_tokens([one for one in record.archive.segments if one not in children], tally)
     return max(share * _FILL // 100 - rest, share // 3)
 
 
@@ -270,7 +273,8 @@ def pinned_texts(snapshot: Snapshot) -> tuple[str, ...]:
 def headed_by(snapshot: Snapshot, options: Options, tally: Tally) -> int:
     """Tokens of what stands before the window whatever it shows: system messages and head."""
     head = compose(headlines_of(snapshot, options, tally), options.archive_tokens, tally.text)
-    return head.tokens + (_sum(snapshot.record.system) if options.count_system else 0)
+    system = sum(kept.recounted(tally.fingerprint, tally).tokens for kept in snapshot.record.system)
+    return head.tokens + (system if options.count_system else 0)
 
 
 def pinned_tokens(snapshot: Snapshot, options: Options, tally: Tally) -> int:
@@ -285,8 +289,12 @@ def headlines_of(snapshot: Snapshot, options: Options, tally: Tally) -> Headline
     first = ""
     if options.keep_first_user and record.first_user:
         kept = tally.once(clamp, (record.first_user.message,), options.archive_tokens // 2)
-        first = kept[0].text if kept else ""
+        first = " ".join(kept[0].text.split()) if kept else ""
     return headlines(snapshot.metadata, pinned_texts(snapshot), first, record.archive.text, record.boundary)
+
+
+def _kept(entry: Entry) -> Kept:
+    return Kept(entry.seq, entry.shown, entry.tokens, entry.counter)
 
 
 def _leading(live: Sequence[Entry]) -> list[Entry]:
@@ -352,13 +360,13 @@ def _inside(
     return next((at for at in places if cost + after[at] <= room.low), places[-1])
 
 
-def _target(record: Record, composed: Head, freed: int, options: Options) -> int:
+def _target(record: Record, composed: Head, freed: int, options: Options, tally: Tally) -> int:
     """Tokens that a new segment may take.
 
     What the archive has free up to 80 % of its share, at least a third of the share, at most half of the span.
     """
     share = options.archive_tokens
-    free = share * _FILL // 100 - composed.pinned_tokens - record.archive.tokens
+    free = share * _FILL // 100 - composed.pinned_tokens - _texts_tokens(record.archive.segments, tally)
     return min(max(free, share // 3), freed // 2)
 
 
@@ -374,6 +382,10 @@ def _surplus_start(layout: Layout, options: Options) -> int:
     turns = [at for at, unit in enumerate(layout.units) if unit.opens_turn]
     surplus = _surplus(layout, options)
     return turns[min(surplus, len(turns) - 1)] if surplus else 0
+
+
+def _texts_tokens(segments: Sequence[Segment], tally: Tally) -> int:
+    return sum(tally.text(segment.text) for segment in segments if segment.text)
 
 
 def _tokens(kept: Kept | None) -> int:

@@ -19,7 +19,7 @@ Count = Callable[[Message], int]
 EMPTY: Final = "[empty]"  # Anthropic and Bedrock refuse a message without visible content
 LEFT_OUT: Final = "[…]"
 _A_MARK: Final = Message("user", (Part("text", "[… 1,000 characters left out …]"),))
-_MARK: Final = re.compile(r"\n\[… ([\d,]+) characters left out …\]\n")
+_MARK: Final = re.compile(r"\n\[… ([0-9]{1,3}(?:,[0-9]{3}){0,3}) characters left out …\]\n")
 _TERSE: Final = 64  # below this many characters the mark does not say how much is left out
 _WORDS: Final = 16  # characters of a word or two, which can take fewer tokens than a mark
 

@@ -63,6 +63,11 @@ class Layouts:
             if len(self._kept) > self._remember:
                 self._kept.popitem(last=False)
 
+    def drop(self, session: str) -> None:
+        """Forget a session."""
+        with self._lock:
+            self._kept.pop(session, None)
+
 
 @dataclass(frozen=True)
 class Session:
@@ -97,8 +102,14 @@ class Session:
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""
         layout = lay_out(snapshot, self.options, self.tally, pending, self.layouts.get(self.id))
-        self.layouts.put(self.id, layout)
+        if not pending:  # what one call is about to send is no part of the session
+            self.layouts.put(self.id, layout)
         return layout
+
+    def forget(self) -> None:
+        """Drop what this process remembers of the session's texts."""
+        self.layouts.drop(self.id)
+        self.figures.forget()
 
     def happened(self, event: Event) -> None:
         """Tell an event, with this session's id."""

@@ -7,6 +7,7 @@ lost race or a crash leaves the session as it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from slidemem.archive import Segment
@@ -76,7 +77,22 @@ class _Work:
     events: tuple[Event, ...]
 
 
+_WRITING: ContextVar[frozenset[tuple[int, str]]] = ContextVar("slidemem_writing", default=frozenset())
+
+
 async def _carry_out(session: Session, snapshot: Snapshot, layout: Layout) -> Segment | None:
+    """Plan, write, commit; nothing when it is the summariser of this very session that asks for it."""
+    writing, me = _WRITING.get(), (id(session.store), session.id)
+    if me in writing:
+        return None
+    token = _WRITING.set(writing | {me})
+    try:
+        return await _committed(session, snapshot, layout)
+    finally:
+        _WRITING.reset(token)
+
+
+async def _committed(session: Session, snapshot: Snapshot, layout: Layout) -> Segment | None:
     job = plan_job(snapshot, layout, session.options, session.tally)
     if job is None:
         return None
@@ -115,15 +131,13 @@ class _Asking:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._calls = 0
 
     async def __call__(self, request: SummaryRequest) -> str:
-        self._calls += 1
+        self._session.figures.summarizer_calls += 1
         return await self._session.ask(request) if self._session.ask else ""
 
     def report(self, written: Written, start: int, end: int) -> None:
-        """Add the calls to the figures, and tell why answers were refused."""
-        self._session.figures.summarizer_calls += self._calls
+        """Tell why answers were refused."""
         for refusal in written.refusals:
             self._session.happened(Event("refused", self._session.id, refusal, start, end))
 
@@ -154,7 +168,7 @@ async def _merged(session: Session, record: Record) -> tuple[Record, tuple[Segme
     merged: list[Segment] = []
     events: list[Event] = []
     while children := record.archive.mergeable():
-        parent = await _parent(session, children, merge_target(record, children, session.options))
+        parent = await _parent(session, children, merge_target(record, children, session.options, session.tally))
         record = replace(record, archive=record.archive.merged(children, parent))
         merged.extend(children)
         detail = f"{len(children)} segments into {parent.tokens} tokens ({parent.method})"

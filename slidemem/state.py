@@ -72,21 +72,27 @@ class Kept:
     Attributes:
         seq: its place in the transcript.
         message: as it is shown.
-        tokens: of it.
+        tokens: of it, by the counter of `counter`.
+        counter: fingerprint of the counter.
     """
 
     seq: int
     message: Message
     tokens: int
+    counter: str
+
+    def recounted(self, counter: str, count: Callable[[Message], int]) -> Kept:
+        """The same with the count of another counter."""
+        return self if self.counter == counter else replace(self, tokens=count(self.message), counter=counter)
 
     def to_json(self) -> dict[str, Any]:
         """The kept message as a JSON object."""
-        return {"seq": self.seq, "message": to_json(self.message), "tokens": self.tokens}
+        return {"seq": self.seq, "message": to_json(self.message), "tokens": self.tokens, "counter": self.counter}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Kept:
         """The kept message of `to_json`'s object."""
-        return cls(stored["seq"], from_json(stored["message"]), stored["tokens"])
+        return cls(stored["seq"], from_json(stored["message"]), stored["tokens"], stored["counter"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +218,23 @@ class Totals:
 
 def _turns(entries: Sequence[Entry]) -> int:
     return sum(1 for entry in entries if entry.message.role == "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """Counts of a session by another counter.
+
+    Attributes:
+        counter: its fingerprint.
+        tokens: of live messages, by `seq`.
+        anchor_tokens: of the record's anchor.
+        overhead_tokens: of system messages and head.
+    """
+
+    counter: str
+    tokens: Mapping[int, int]
+    anchor_tokens: int
+    overhead_tokens: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import tiktoken
 
 from slidemem.errors import ConfigurationError, VocabularyMissing
 from slidemem.estimate import estimate_tokens
-from slidemem.messages import Message, Part, digest, from_openai
+from slidemem.messages import Given, Message, Part, digest, read_openai
 
 Made = TypeVar("Made")
 TextMeasure = Callable[[str], "int | Sized"]
@@ -192,6 +192,8 @@ def resolve_counter(counter: TokenCounter | TextMeasure | str | None) -> TokenCo
     if isinstance(counter, str):
         return approximate_counter() if counter == "approximate" else tiktoken_counter(counter)
     if isinstance(counter, TokenCounter) and not _is_bare_class(counter):
+        if not isinstance(counter.fingerprint, str):
+            raise ConfigurationError(f"a counter's fingerprint must be text, got {counter.fingerprint!r:.80}")
         return counter
     if callable(counter) and not _is_bare_class(counter):
         return TextCounter(counter)
@@ -207,7 +209,7 @@ def _is_bare_class(counter: object) -> bool:
 
 
 def count_tokens(
-    messages: Iterable[Mapping[str, Any] | Message],
+    messages: Given | Iterable[Given],
     counter: TokenCounter | TextMeasure | str | None = None,
 ) -> int:
     """Tokens of a list of messages (OpenAI-format dicts or `Message`), as a memory would count them.
@@ -217,7 +219,7 @@ def count_tokens(
         ConfigurationError, VocabularyMissing: see `resolve_counter`.
     """
     resolved = resolve_counter(counter)
-    return sum(resolved.count(from_openai(message, index)) for index, message in enumerate(messages))
+    return sum(map(resolved.count, read_openai(messages)))
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ for every provider: each call answered at once and in full, and nothing answered
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -106,7 +106,7 @@ def group(entries: tuple[Entry, ...], limit: int, tally: Tally, before: Grouped 
         before: an earlier grouping with the same limit and count; where `entries` goes on from its messages,
             only what is new is grouped. The result is the same with and without it.
     """
-    if before is None or before.entries[: before.settled] != entries[: before.settled]:
+    if before is None or not _goes_on(before, entries):
         before = Grouped()
     names, taken = dict(before.names), set(before.taken)
     units = list(before.units[:-1])
@@ -115,6 +115,11 @@ def group(entries: tuple[Entry, ...], limit: int, tally: Tally, before: Grouped 
     settled_names, settled_ids = dict(names), frozenset(taken)
     units.extend(_bounded(_unit(run, names, taken, tally, newest=True), limit, tally) for run in runs[-1:])
     return Grouped(entries, tuple(units), len(entries) - sum(map(len, runs[-1:])), settled_names, settled_ids)
+
+
+def _goes_on(before: Grouped, entries: tuple[Entry, ...]) -> bool:
+    """Whether these messages begin with the settled ones, and have more: the last run is never settled."""
+    return before.settled < len(entries) and before.entries[: before.settled] == entries[: before.settled]
 
 
 def fitted(unit: Unit, limit: int, tally: Tally) -> Unit | None:
@@ -158,18 +163,17 @@ def _showing(unit: Unit, messages: Sequence[Message], tally: Tally) -> Unit:
 def _runs(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Each assistant message with calls with the tool messages that follow until all are answered; the rest alone."""
     runs: list[list[Entry]] = []
-    unnamed, named = 0, Counter[str]()
+    missing, named = 0, Counter[str]()
     for entry in entries:
-        waiting = unnamed < named.total()
-        if entry.message.role == "tool" and waiting:
+        if entry.message.role == "tool" and missing > 0:
             runs[-1].append(entry)
             wanted = entry.message.tool_call_id
-            unnamed += wanted is None
-            if wanted is not None and named[wanted]:
+            missing -= wanted is None or named[wanted] > 0
+            if wanted is not None:
                 named[wanted] -= 1
         else:
             runs.append([entry])
-            unnamed, named = 0, Counter(call.id for call in entry.message.tool_calls)
+            missing, named = len(entry.message.tool_calls), Counter(call.id for call in entry.message.tool_calls)
     return runs
 
 
@@ -180,14 +184,15 @@ def _unit(run: Sequence[Entry], names: dict[str, str], taken: set[str], tally: T
         return Unit((first,), (_alone(first, names, tally),), opens_turn=first.message.role == "user")
     calls = first.message.tool_calls
     answers = _pair(calls, rest)
-    unanswered = [place for place in range(len(calls)) if place not in answers.values()]
+    answered = set(answers.values())
+    unanswered = [place for place in range(len(calls)) if place not in answered]
     waits = newest and bool(unanswered)
-    names.update({call.id: call.name for call in calls})
+    names.update({call.id: shown.name for call, shown in zip(calls, first.shown.tool_calls, strict=True)})
     ids = [_free_id(call, first.seq, place, taken) for place, call in enumerate(calls)]
     shown = (
         _calling(first, ids, tally),
         *(_answer(entry, ids[answers[entry.seq]], tally) for entry in rest if entry.seq in answers),
-        *(_stub(ids[place], calls[place], tally) for place in unanswered if not waits),
+        *(_stub(ids[place], first.shown.tool_calls[place], tally) for place in unanswered if not waits),
         *(_note(entry, names, tally) for entry in rest if entry.seq not in answers),
     )
     return Unit(tuple(run), shown, waits=waits)
@@ -198,14 +203,17 @@ def _pair(calls: Sequence[ToolCall], results: Sequence[Entry]) -> dict[int, int]
 
     A result that names its call goes first; one that names none takes the first call left over.
     """
-    open_calls = list(range(len(calls)))
+    places: dict[str, deque[int]] = {}
+    for place, call in enumerate(calls):
+        places.setdefault(call.id, deque()).append(place)
     answers: dict[int, int] = {}
-    for entry in sorted(results, key=lambda entry: entry.message.tool_call_id is None):
+    for entry in results:
         wanted = entry.message.tool_call_id
-        place = next((place for place in open_calls if wanted is None or calls[place].id == wanted), None)
-        if place is not None:
-            open_calls.remove(place)
-            answers[entry.seq] = place
+        if wanted is not None and places.get(wanted):
+            answers[entry.seq] = places[wanted].popleft()
+    left_over = iter(sorted(place for open_places in places.values() for place in open_places))
+    nameless = (entry for entry in results if entry.message.tool_call_id is None)
+    answers.update((entry.seq, place) for entry, place in zip(nameless, left_over, strict=False))
     return answers
 
 

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any
 
 from slidemem import Message, SummaryRequest, approximate_counter
@@ -98,11 +99,11 @@ class Racing:
         """Race on every second call, then answer."""
         self.calls += 1
         if self.calls % 2 and self.chat is not None:
+            rival = Thread(target=self.chat.consolidate, kwargs={"force": True})
             chat, self.chat = self.chat, None
-            try:
-                chat.consolidate(force=True)
-            finally:
-                self.chat = chat
+            rival.start()
+            rival.join()
+            self.chat = chat
         return honest(messages)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -124,8 +125,11 @@ class Run:
             self.chat.consolidate(force=True)
 
     def read(self) -> None:
-        """Read a context and check it."""
+        """Read a context and check it; now and then after one with a pending question, which must leave no trace."""
         self.contexts += 1
+        if self.step % 3 == 0:
+            with contextlib.suppress(BudgetTooSmall):
+                self.chat.context({"role": "user", "content": "And now?"}, system=self.script.system)
         try:
             context = self.chat.context(system=self.script.system, reserve=self.script.reserve)
         except BudgetTooSmall as refused:

@@ -106,12 +106,14 @@ def counting_read(patch: pytest.MonkeyPatch) -> None:
 
 
 def pinning_read(patch: pytest.MonkeyPatch) -> None:
-    """A read that pins what it read."""
+    """A read that pins that it was read."""
     real = flow.context
+    reads = itertools.count()
 
     async def context(session: Any, *arguments: Any) -> Context:
         read = await real(session, *arguments)
-        session.store._sessions[session.id].pins["read"] = Pin("read", "read once more")
+        pin = Pin(str(next(reads)), "read once more")
+        session.store._sessions[session.id].pins[pin.id] = pin
         return read
 
     patch.setattr(flow, "context", context)
@@ -135,6 +137,22 @@ def stale_layout(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(session, "lay_out", laid_out)
 
 
+def traces_of_pending(patch: pytest.MonkeyPatch) -> None:
+    """A layout made with pending messages that later reads build on, unchecked."""
+    patch.setattr(
+        units, "_goes_on", lambda before, entries: before.entries[: before.settled] == entries[: before.settled]
+    )
+    real = session.lay_out
+
+    class Keeping(session.Session):
+        def lay_out(self, snapshot: Any, pending: Any = ()) -> Any:
+            layout = real(snapshot, self.options, self.tally, pending, self.layouts.get(self.id))
+            self.layouts.put(self.id, layout)
+            return layout
+
+    patch.setattr(session.Session, "lay_out", Keeping.lay_out)
+
+
 def moving_note(patch: pytest.MonkeyPatch) -> None:
     """A late result that is moved to the front of its message."""
     real = compose.joined
@@ -152,7 +170,7 @@ FAULTS = {
     "valid": [loose_results, no_stubs, split_pairs],
     "newest": [no_anchor, newest_dropped],
     "nothing lost": [boundary_ahead, lost_message],
-    "pure": [counting_read, pinning_read, stale_layout],
+    "pure": [counting_read, pinning_read, stale_layout, traces_of_pending],
     "prefix": [ticking_head, moving_note],
     "counted once": [forgetful_tally],
 }

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from slidemem.archive import Segment
-from slidemem.state import Entry, Pin, Record, Snapshot, Totals
+from slidemem.state import Entry, Pin, Record, Recount, Snapshot, Totals
 
 
 class Transcript(Protocol):
@@ -64,8 +64,11 @@ class Records(Protocol):
         """
         ...
 
-    async def recount(self, session: str, entries: Sequence[Entry], counter: str) -> None:
-        """Store other counts of the live messages, and the sums of them."""
+    async def recount(self, session: str, expected: int, counts: Recount) -> None:
+        """Store other counts of the live messages, and the sums of them, if the revision is still `expected`.
+
+        Only tokens change, and only of messages that are there; messages appended since keep theirs.
+        """
         ...
 
     async def segment(self, session: str, id_: str) -> Segment | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from slidemem.archive import Segment
-from slidemem.state import Entry, Pin, Record, Snapshot, Totals
+from slidemem.state import Entry, Pin, Record, Recount, Snapshot, Totals
 
 
 @dataclass(slots=True)
@@ -81,14 +81,22 @@ class MemoryStore:
             kept.pins.update({pin.id: pin for pin in pins})
             return True
 
-    async def recount(self, session: str, entries: Sequence[Entry], counter: str) -> None:
+    async def recount(self, session: str, expected: int, counts: Recount) -> None:
         """See `Records.recount`."""
         with self._lock:
             kept = self._sessions[session]
-            for entry in entries:
-                kept.entries[entry.seq] = entry
+            if kept.record.revision != expected:
+                return
+            for seq, tokens in counts.tokens.items():
+                kept.entries[seq] = replace(kept.entries[seq], tokens=tokens, counter=counts.counter)
             live = kept.entries[kept.record.boundary :]
-            kept.totals = replace(kept.totals, live_tokens=sum(entry.tokens for entry in live), counter=counter)
+            kept.totals = replace(
+                kept.totals,
+                live_tokens=sum(entry.tokens for entry in live),
+                anchor_tokens=counts.anchor_tokens,
+                overhead_tokens=counts.overhead_tokens,
+                counter=counts.counter,
+            )
 
     async def segment(self, session: str, id_: str) -> Segment | None:
         """See `Records.segment`."""
