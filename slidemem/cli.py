@@ -38,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # so it is where the shell closed it
+        return _refuse("there is no standard output to write to")
     try:
         parser = _parser()
         args = parser.parse_args(argv)
@@ -51,7 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        return _leave_pipe()
+        _drop_output()
+        return _CLOSED_PIPE
+    except OSError as error:
+        _drop_output()
+        return _refuse(f"the output cannot be written ({error.strerror or error})")
     return 0
 
 
@@ -164,8 +170,8 @@ def _replay(args: argparse.Namespace) -> None:
 
 def _run(args: argparse.Namespace, held: TranscriptFile, name: str, options: dict[str, Any]) -> None:
     title = held.title or name
-    if args.html:
-        _check_folder(Path(args.html))
+    if args.html is not None:
+        _check_folder(args.html)
     if args.html or not args.json:
         _check_rich()
     with _progress(len(held.messages)) as on_step:
@@ -197,9 +203,11 @@ def _write_page(report: Report, out: Path, title: str, every: int | None) -> Non
         raise ConfigurationError(f"--html {out}: cannot be written ({error.strerror})") from None
 
 
-def _check_folder(out: Path) -> None:
-    if not out.parent.is_dir():
-        raise ConfigurationError(f"--html {out}: there is no folder {out.parent}; make it first")
+def _check_folder(out: str) -> None:
+    if not out:
+        raise ConfigurationError("--html needs the name of a file")
+    if not Path(out).parent.is_dir():
+        raise ConfigurationError(f"--html {out}: there is no folder {Path(out).parent}; make it first")
 
 
 def _check_rich() -> None:
@@ -231,7 +239,6 @@ def _refuse(sentence: str) -> int:
     return _WRONG
 
 
-def _leave_pipe() -> int:
-    """End without a word; what is still buffered goes nowhere, or Python would complain at its end."""
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, or Python would complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return _CLOSED_PIPE

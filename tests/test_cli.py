@@ -249,6 +249,7 @@ def test_replay_writes_a_page(chat: str, tmp_path: Path, capsys: Capture, flags:
             "--html {folder}/none/page.html: there is no folder {folder}/none; make it first",
             id="no-folder",
         ),
+        pytest.param(["demo", "--html", ""], "--html needs the name of a file", id="no-page"),
         pytest.param(["demo", "--html", "{folder}"], "--html {folder}: cannot be written (", id="page-is-a-folder"),
     ],
 )
@@ -506,3 +507,41 @@ def test_help_says_what_counts(capsys: Capture) -> None:
     expected = True
 
     assert expected == actual
+
+
+def test_a_full_disk_is_one_line() -> None:
+    """Output that cannot be written is told in one line, with exit code 2."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(  # our own interpreter and arguments
+            [sys.executable, "-m", "slidemem", "demo", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert (2, "slidemem: the output cannot be written (No space left on device)\n") == (done.returncode, done.stderr)
+
+
+def test_no_output_at_all_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """A standard output that the shell closed is told in one line."""
+    monkeypatch.setattr(sys, "stdout", None)
+
+    code = main(["demo"])
+
+    assert 2 == code
+    assert "slidemem: there is no standard output to write to\n" == capsys.readouterr().err
+
+
+def test_output_that_fails_on_the_way(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """A write that fails in this process ends with exit code 2."""
+
+    def fails(self: object, args: object) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("slidemem.cli._drop_output", lambda: None)
+    monkeypatch.setattr("slidemem.cli._demo", fails.__get__(object()))
+
+    code = main(["demo", "--json"])
+
+    assert (2, "slidemem: the output cannot be written (the disk is gone)\n") == (code, capfd.readouterr().err)
