@@ -55,7 +55,7 @@ class Headlines:
 def headlines(
     metadata: Sequence[tuple[str, str]], pins: Sequence[str], first_user: str, archive: str, covered: int
 ) -> Headlines:
-    """The lines that a head can hold."""
+    """The lines that a head can hold; no line of the archive can pass for one of ours, since each is an item."""
     pinned = (
         *(f"{name}: {value}" for name, value in metadata),
         *(f"Pinned: {pin}" for pin in pins),
@@ -63,9 +63,13 @@ def headlines(
     )
     return Headlines(
         pinned=pinned,
-        archive=tuple(line for line in archive.splitlines() if line.strip()),
+        archive=tuple(_item(line) for line in archive.splitlines() if line.strip()),
         covered=covered,
     )
+
+
+def _item(line: str) -> str:
+    return line if line.startswith("- ") else f"- {line}"
 
 
 def compose(lines: Headlines, limit: int, count: Callable[[str], int], *, pins: bool = True) -> Head:

@@ -15,8 +15,20 @@ from slidemem import SlideMem, count_tokens
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "slidemem"
 PURE = [
-    *("messages", "present", "tokens", "estimate", "units", "state", "archive", "retention", "head", "merge"),
-    *("consolidate", "plan", "compose", "config", "check"),
+    *(
+        "messages",
+        "present",
+        "tokens",
+        "estimate",
+        "units",
+        "state",
+        "archive",
+        "retention",
+        "head",
+        "merge",
+        "facts",
+    ),
+    *("facts", "consolidate", "plan", "compose", "config", "check"),
 ]
 IMPURE = {"asyncio", "time", "random", "datetime", "os", "pathlib", "socket", "sqlite3", "rich"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index"}

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slidemem.retention import Fact, facts, held, importance, sentences, statements, to_remember
+from slidemem.facts import Fact
+from slidemem.retention import facts, held, importance, sentences, statements, to_remember
 
 LONG = 200_000  # characters
 PATIENCE = 5.0  # seconds for them; what is linear takes less than one
