@@ -113,7 +113,7 @@ class FunctionConsolidator:
         Raises:
             AsyncOnly: the function has to be awaited.
         """
-        answer = self._function([to_openai(message) for message in request.messages])
+        answer = self._function([to_openai(message, portable=True) for message in request.messages])
         if inspect.isawaitable(answer):
             if inspect.iscoroutine(answer):
                 answer.close()
@@ -122,7 +122,7 @@ class FunctionConsolidator:
 
     async def asummarize(self, request: SummaryRequest) -> str:
         """What the function returns for the span, awaited when it is awaitable."""
-        answer = self._function([to_openai(message) for message in request.messages])
+        answer = self._function([to_openai(message, portable=True) for message in request.messages])
         return await answer if inspect.isawaitable(answer) else answer
 
 
