@@ -19,7 +19,8 @@ from slidemem.errors import (
 )
 from slidemem.events import Event, Stats
 from slidemem.memory import ConversationMemory, SlideMem
-from slidemem.messages import Mark, Message, MessageCodec, Part, ToolCall, from_openai, to_openai
+from slidemem.messages import Mark, Message, MessageCodec, Part, ToolCall
+from slidemem.openai_format import from_openai, to_openai
 from slidemem.state import Pin
 from slidemem.tokens import TokenCounter, approximate_counter, count_tokens, tiktoken_counter
 

@@ -15,7 +15,8 @@ from slidemem import head
 from slidemem.config import Options
 from slidemem.errors import BudgetTooSmall
 from slidemem.head import Head
-from slidemem.messages import Mark, Message, Part, to_openai
+from slidemem.messages import Mark, Message, Part
+from slidemem.openai_format import to_openai
 from slidemem.plan import Layout, anchor_at, headlines_of, quiet, shown_start
 from slidemem.present import Shown, barest, headed, is_note, joined
 from slidemem.state import Entry, Kept, Snapshot

@@ -18,7 +18,8 @@ from typing import Any, Final, Protocol, runtime_checkable
 from slidemem.archive import Retention
 from slidemem.errors import AsyncOnly, ConfigurationError
 from slidemem.facts import Fact
-from slidemem.messages import Message, to_openai
+from slidemem.messages import Message
+from slidemem.openai_format import to_openai
 from slidemem.retention import Statement, held, statements
 
 Summarize = Callable[[list[dict[str, Any]]], "str | Awaitable[str]"]

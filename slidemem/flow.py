@@ -16,7 +16,8 @@ from slidemem.compose import Call, Context, compose
 from slidemem.config import Options
 from slidemem.errors import InvalidMessage, OversizeMessage, PinBudgetError
 from slidemem.events import Stats
-from slidemem.messages import Given, Message, read_openai, user
+from slidemem.messages import Message, user
+from slidemem.openai_format import Given, read_openai
 from slidemem.plan import headed_by, pinned_tokens
 from slidemem.present import barest, clamp, mend, oversize
 from slidemem.session import Session

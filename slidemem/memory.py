@@ -26,7 +26,8 @@ from slidemem.consolidate import (
 )
 from slidemem.errors import AsyncOnly, ConfigurationError, PinBudgetError
 from slidemem.events import Event, Figures, Stats
-from slidemem.messages import Given, Message
+from slidemem.messages import Message
+from slidemem.openai_format import Given
 from slidemem.plan import pinned_tokens
 from slidemem.session import Layouts, Session, drive
 from slidemem.state import Pin, Snapshot

@@ -16,7 +16,8 @@ from slidemem.compose import Context, Zones
 from slidemem.events import Event
 from slidemem.head import TAG
 from slidemem.memory import ConversationMemory, SlideMem
-from slidemem.messages import Message, from_openai
+from slidemem.messages import Message
+from slidemem.openai_format import from_openai
 from slidemem.state import Pin
 from slidemem.transcripts import Fact
 

@@ -23,7 +23,8 @@ import tiktoken
 
 from slidemem.errors import ConfigurationError, VocabularyMissing
 from slidemem.estimate import estimate_tokens
-from slidemem.messages import Given, Message, Part, digest, read_openai
+from slidemem.messages import Message, Part, digest
+from slidemem.openai_format import Given, read_openai
 
 Made = TypeVar("Made")
 TextMeasure = Callable[[str], "int | Sized"]

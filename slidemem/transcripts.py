@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from slidemem.errors import InvalidMessage, InvalidTranscript
-from slidemem.messages import Message, from_openai
+from slidemem.messages import Message
+from slidemem.openai_format import from_openai
 
 _SHAPES: Final = "a JSON list of messages, an object with messages, or one JSON message a line"
 _FACT: Final = "an object with said_in, needed_in, text and needle"

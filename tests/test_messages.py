@@ -15,20 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slidemem.errors import InvalidMessage
-from slidemem.messages import (
-    Mark,
-    Message,
-    Part,
-    ToolCall,
-    digest,
-    from_json,
-    from_openai,
-    marked,
-    system,
-    to_json,
-    to_openai,
-    user,
-)
+from slidemem.messages import Mark, Message, Part, ToolCall, digest, from_json, marked, system, to_json, user
+from slidemem.openai_format import from_openai, to_openai
 from slidemem.present import without_reasoning
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slidemem import present
-from slidemem.messages import Mark, Message, Part, ToolCall, from_openai, marked, system, to_openai, user
+from slidemem.messages import Mark, Message, Part, ToolCall, marked, system, user
+from slidemem.openai_format import from_openai, to_openai
 from slidemem.present import (
     EMPTY,
     LEFT_OUT,

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from slidemem import tokens
 from slidemem.errors import ConfigurationError, InvalidMessage, VocabularyMissing
 from slidemem.estimate import estimate_tokens
-from slidemem.messages import Mark, Message, Part, ToolCall, from_openai, user
+from slidemem.messages import Mark, Message, Part, ToolCall, user
+from slidemem.openai_format import from_openai
 from slidemem.tokens import (
     MEDIA_TOKENS,
     MessageCounter,

@@ -8,7 +8,7 @@ import pytest
 
 from slidemem import from_openai
 from slidemem.check import violations
-from slidemem.messages import to_openai
+from slidemem.openai_format import to_openai
 from slidemem.present import mend
 from slidemem.state import Entry
 from slidemem.tokens import Tally, TextCounter
