@@ -239,7 +239,7 @@ def _markers(step: Step, glyphs: _Glyphs) -> Iterator[Text]:
 
 
 def _told(event: Event) -> str:
-    if event.kind == "consolidated" and event.detail.endswith("(none)"):
+    if event.kind == "consolidated" and event.segment and event.segment.method == "none":
         return f"left the window: {_span(event.start, event.end - 1)}; nothing of it is archived"
     names = {"consolidated": "archived", "merged": "archive merged"}
     return f"{names.get(event.kind, event.kind.replace('_', ' '))}: {event.detail}"
