@@ -116,10 +116,14 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
 
 def _add_options(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("options of the memory")
-    share = "a share of the budget (0.15), or tokens (600)"
-    group.add_argument("--archive-share", type=_share, metavar="SHARE", help=f"limit of archive and pins: {share}")
-    group.add_argument("--recall-share", type=_share, metavar="SHARE", help=f"kept free for recall: {share}")
-    group.add_argument("--keep-turns", type=int, metavar="N", help="newest turns that stay verbatim")
+    share = "a share of the budget, as 0.2, or tokens, as 600"
+    group.add_argument(
+        "--archive-share", type=_share, metavar="SHARE", help=f"limit of archive and pins (default: 0.15): {share}"
+    )
+    group.add_argument(
+        "--recall-share", type=_share, metavar="SHARE", help=f"kept free for recall (default: 0.25): {share}"
+    )
+    group.add_argument("--keep-turns", type=int, metavar="N", help="newest turns that stay verbatim (default: 1)")
     group.add_argument("--window-turns", type=int, metavar="N", help="archive also beyond so many turns")
     group.add_argument("--batch-turns", type=int, metavar="N", help="how many turns leave then")
     group.add_argument(
@@ -165,6 +169,8 @@ def _replay(args: argparse.Namespace) -> None:
     options = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name) is not None}
     if args.no_archive:
         options["consolidator"] = None
+    if args.html and Path(args.html).exists() and Path(args.html).samefile(args.file):
+        raise ConfigurationError(f"--html {args.html}: this is the transcript itself; name another file")
     _run(args, read_transcript(args.file), Path(args.file).name, {"counter": args.counter, **options})
 
 

@@ -45,7 +45,7 @@ class Receipt:
         covered: messages that the archive stands for.
         start: `seq` of the first live message that is shown, `next_seq` when none is; the anchor stands before it.
         shown: `seq` of each transcript message that is shown, in order.
-        left_out: live messages that are not shown; they are searchable and due.
+        left_out: live messages that are not shown; they are kept, and due for consolidation.
         clamped: `seq` of those shown head and tail.
         dropped_lines: archive lines that did not fit.
         usable: tokens that there were.

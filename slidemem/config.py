@@ -116,7 +116,7 @@ def _refuse_contradictions(options: Options) -> None:
         )
     if options.batch_turns is not None and options.batch_turns > (options.window_turns or 0):
         raise ConfigurationError(
-            f"batch_turns ({options.batch_turns}) goes with window_turns ({options.window_turns}) and is at most that"
+            f"batch_turns ({options.batch_turns}) is at most window_turns ({options.window_turns}): set that too"
         )
 
 

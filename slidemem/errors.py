@@ -97,19 +97,19 @@ class OversizeMessage(BudgetError):
 
 
 class PinBudgetError(BudgetError):
-    """A pin does not fit into `archive_share` beside the pins and metadata already there.
+    """A pin, or a session's metadata, do not fit into `archive_share` beside the pins and metadata already there.
 
     Attributes:
         needed: tokens that all pins and metadata would take with the new one.
         limit: tokens that `archive_share` allows.
     """
 
-    def __init__(self, needed: int, limit: int) -> None:
+    def __init__(self, needed: int, limit: int, what: str = "this pin") -> None:
         self.needed = needed
         self.limit = limit
         super().__init__(
-            f"with this pin the pinned zone takes {needed} tokens and archive_share allows {limit}: "
-            "unpin something, shorten the pin, or raise archive_share or max_tokens"
+            f"with {what} the pinned zone takes {needed} tokens and archive_share allows {limit}: "
+            "shorten it, unpin something, or raise archive_share or max_tokens"
         )
 
 

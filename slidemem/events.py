@@ -41,6 +41,7 @@ class Figures:
     Attributes:
         consolidations: commits that moved the boundary.
         summarizer_calls: times the summariser was asked.
+        refusals: answers of it that were not accepted.
         tokens_in: tokens of the spans that were consolidated.
         tokens_out: tokens of the segments written of them.
         facts_found: facts in those spans.
@@ -52,6 +53,7 @@ class Figures:
 
     consolidations: int = 0
     summarizer_calls: int = 0
+    refusals: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     facts_found: int = 0
@@ -97,11 +99,12 @@ class Stats:
         live_messages: after the boundary.
         covered_messages: that the archive stands for.
         live_tokens: of the live messages, as shown.
-        archive_tokens: of the archive's texts.
+        archive_tokens: of the archive's texts as they are kept; a context shows what its share holds of them.
         segments: top-level segments of the archive.
         pins: pinned facts.
         consolidations: since this session object was made; so are the figures below.
         summarizer_calls: times the summariser was asked.
+        refusals: answers of it that were not accepted.
         tokens_in: tokens of the spans that were consolidated.
         tokens_out: tokens of the segments written of them.
         facts_found: facts in those spans.
@@ -120,6 +123,7 @@ class Stats:
     pins: int
     consolidations: int
     summarizer_calls: int
+    refusals: int
     tokens_in: int
     tokens_out: int
     facts_found: int

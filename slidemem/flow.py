@@ -13,7 +13,6 @@ from typing import Any
 
 from slidemem.archive import Segment
 from slidemem.compose import Call, Context, compose
-from slidemem.config import Options
 from slidemem.errors import InvalidMessage, OversizeMessage, PinBudgetError
 from slidemem.events import Stats
 from slidemem.messages import Message, user
@@ -47,7 +46,7 @@ async def append(session: Session, given: Given | Sequence[Given]) -> None:
     other = totals.counter != session.tally.fingerprint
     if other:
         await _recount(session)
-    if session.options.mode == "inline" and (other or _near(totals, session.options)):
+    if session.options.mode == "inline" and (other or _near(totals, session)):
         await settle(session)
 
 
@@ -72,6 +71,8 @@ async def context(
     )
     layout = session.lay_out(snapshot, call.pending)
     composed = compose(snapshot, layout, session.options, session.tally, call)
+    shown = sum(map(session.tally, call.system)) if session.options.count_system else 0
+    session.layouts.take(session.id, shown + reserve)
     session.figures.see(composed)
     return composed
 
@@ -120,6 +121,7 @@ async def stats(session: Session) -> Stats:
         pins=len(snapshot.pins),
         consolidations=figures.consolidations,
         summarizer_calls=figures.summarizer_calls,
+        refusals=figures.refusals,
         tokens_in=figures.tokens_in,
         tokens_out=figures.tokens_out,
         facts_found=figures.facts_found,
@@ -153,14 +155,17 @@ async def pin(session: Session, text: str) -> Pin:
 
 
 async def unpin(session: Session, pinned: Pin | str) -> bool:
-    """Show a fact no longer; False when it was not pinned.
+    """Show a fact no longer, named by its pin, id or text; False when it was not pinned.
 
     Raises:
-        InvalidMessage: it is neither a pin nor the id of one.
+        InvalidMessage: it is neither a pin nor text.
     """
     if not isinstance(pinned, (str, Pin)):
-        raise InvalidMessage(f"unpin takes a pin or its id, got {type(pinned).__name__}")
-    return await session.store.unpin(session.id, pinned if isinstance(pinned, str) else pinned.id)
+        raise InvalidMessage(f"unpin takes a pin, its id or its text, got {type(pinned).__name__}")
+    if isinstance(pinned, Pin):
+        return await session.store.unpin(session.id, pinned.id)
+    by_id = await session.store.unpin(session.id, pinned)
+    return by_id or await session.store.unpin(session.id, pin_of(pinned, None).id)
 
 
 async def pins(session: Session) -> tuple[Pin, ...]:
@@ -171,9 +176,11 @@ async def pins(session: Session) -> tuple[Pin, ...]:
 # ------------------------------------------------------------------ helpers
 
 
-def _near(totals: Totals, options: Options) -> bool:
+def _near(totals: Totals, session: Session) -> bool:
     """Whether consolidation may be due, from the running sums alone; never False when it is."""
-    limit = min(options.allotment, options.usable - totals.overhead_tokens)
+    options = session.options
+    taken = totals.overhead_tokens + session.layouts.taken(session.id)
+    limit = min(options.allotment, options.usable - taken)
     if options.window_turns is not None and totals.live_turns > options.window_turns:
         return True
     return totals.live_tokens + totals.anchor_tokens > options.compact_at * limit

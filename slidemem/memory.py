@@ -78,6 +78,7 @@ class SlideMem:
             raise ConfigurationError("clock and on_event must be functions")
         self._on_event = on_event
         self._clock = clock
+        self._told = False
         self._layouts = Layouts()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
 
@@ -102,7 +103,7 @@ class SlideMem:
         pairs = _pairs(metadata)
         needed = pinned_tokens(Snapshot(metadata=pairs or ()), self.options, self._tally)
         if needed > self.options.archive_tokens:
-            raise PinBudgetError(needed, self.options.archive_tokens)
+            raise PinBudgetError(needed, self.options.archive_tokens, "these metadata")
         return ConversationMemory(self, session_id, pairs)
 
     def count(self, messages: Given | Sequence[Given]) -> int:
@@ -132,6 +133,9 @@ class SlideMem:
         self._emit(Event("counter_failed", "", detail))
 
     def _emit(self, event: Event) -> None:
+        if event.kind == "refused" and not self._told:
+            self._told = True
+            _LOG.warning("a summary was refused, extracts stand in its place (told once): %s", event.detail)
         if self._on_event is None:
             return
         try:
@@ -233,7 +237,7 @@ class ConversationMemory:
         return await flow.pin(self._async, text)
 
     def unpin(self, pin: Pin | str) -> bool:
-        """Show a fact no longer; False when it was not pinned."""
+        """Show a fact no longer, named by its pin, id or text; False when it was not pinned."""
         return drive(flow.unpin(self._sync, pin), "aunpin")
 
     async def aunpin(self, pin: Pin | str) -> bool:
@@ -281,7 +285,10 @@ class ConversationMemory:
         return await flow.export(self._async)
 
     def clear(self) -> None:
-        """Delete the session for good: transcript, archive, pins, metadata."""
+        """Delete the session for good: transcript, archive, pins, metadata.
+
+        Metadata that this object was given are written again with its next append.
+        """
         drive(flow.clear(self._sync), "aclear")
 
     async def aclear(self) -> None:

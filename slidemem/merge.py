@@ -34,7 +34,7 @@ async def merge(
         target_tokens: what the text may take.
         count: tokens of a text.
     """
-    lines = [line for text in texts for line in text.splitlines()]
+    lines = list(dict.fromkeys(line for text in texts for line in text.splitlines()))
     whole = "\n".join(lines)
     found = facts(whole)
     if count(whole) <= target_tokens:

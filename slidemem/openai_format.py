@@ -60,7 +60,10 @@ def read_openai(given: Given | Iterable[Given]) -> list[Message]:
     if isinstance(given, (Mapping, Message)):
         return [from_openai(cast("Given", given))]
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InvalidMessage(f"expected a message or a sequence of messages, got {type(given).__name__}")
+        raise InvalidMessage(
+            f'expected a message ({{"role": "user", "content": "..."}}) or a sequence of messages, '
+            f"got {type(given).__name__}"
+        )
     return [from_openai(message, index) for index, message in enumerate(given)]
 
 

@@ -31,6 +31,7 @@ class Layout:
         anchor: the user message of the turn that the boundary cuts through.
         head: metadata, pins and archive, composed.
         covered: messages before the boundary.
+        room: tokens that system messages and head leave.
         limit: tokens that the window may take.
         allotment: tokens that it may take once something is archived.
         window_tokens: of the anchor and all live units.
@@ -43,6 +44,7 @@ class Layout:
     anchor: Kept | None
     head: Head
     covered: int
+    room: int
     limit: int
     allotment: int
     window_tokens: int
@@ -125,12 +127,20 @@ def lay_out(
         anchor=anchor,
         head=composed,
         covered=record.boundary,
+        room=max(1, room),
         limit=allotment if record.boundary else max(1, room),
         allotment=allotment,
         window_tokens=_tokens(anchor) + sum(unit.tokens for unit in grouped.units),
         grouped=grouped,
         told=told,
     )
+
+
+def narrowed(layout: Layout, taken: int) -> Layout:
+    """The layout with room for what a call shows besides: what its reads cannot show is due."""
+    room = max(1, layout.room - taken)
+    allotment = min(layout.allotment, room)
+    return replace(layout, limit=allotment if layout.covered else room, allotment=allotment, room=room)
 
 
 def shown_start(layout: Layout, limit: int, options: Options, tally: Tally) -> int:

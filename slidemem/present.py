@@ -223,6 +223,8 @@ def _object(text: str) -> str:
 def _visible(parts: tuple[Part, ...], message: Message) -> tuple[Part, ...]:
     """The parts without blank texts; a placeholder where nothing is left of a message that needs content."""
     kept = tuple(part for part in parts if part.kind != "text" or part.text.strip())
+    if message.role == "assistant" and kept and kept[-1].kind == "text" and not kept[-1].source:
+        kept = (*kept[:-1], replace(kept[-1], text=kept[-1].text.rstrip()))  # Anthropic refuses it at a list's end
     bare = all(part.kind == "reasoning" for part in kept)
     if bare and message.role != "system" and not message.tool_calls:
         return (*kept, Part("text", EMPTY))

@@ -39,7 +39,7 @@ def drive(flow: Coroutine[Any, Any, T], twin: str) -> T:
 
 
 class Layouts:
-    """The latest layouts of the latest sessions; what is forgotten is laid out anew.
+    """The latest layouts of the latest sessions, and what their reads took; what is forgotten is laid out anew.
 
     Args:
         remember: how many sessions.
@@ -48,6 +48,7 @@ class Layouts:
     def __init__(self, remember: int = 256) -> None:
         self._remember = remember
         self._kept: OrderedDict[str, Layout] = OrderedDict()
+        self._taken: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
     def get(self, session: str) -> Layout | None:
@@ -63,10 +64,24 @@ class Layouts:
             if len(self._kept) > self._remember:
                 self._kept.popitem(last=False)
 
+    def taken(self, session: str) -> int:
+        """Tokens that the latest read of a session showed or kept free besides what is stored."""
+        with self._lock:
+            return self._taken.get(session, 0)
+
+    def take(self, session: str, tokens: int) -> None:
+        """Remember what a read took besides: its system prompt and its reserve."""
+        with self._lock:
+            self._taken[session] = tokens
+            self._taken.move_to_end(session)
+            if len(self._taken) > self._remember:
+                self._taken.popitem(last=False)
+
     def drop(self, session: str) -> None:
         """Forget a session."""
         with self._lock:
             self._kept.pop(session, None)
+            self._taken.pop(session, None)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from slidemem.plan import (
     is_due,
     is_pressing,
     merge_target,
+    narrowed,
     pinned_tokens,
     plan_job,
 )
@@ -43,7 +44,7 @@ async def consolidate(session: Session, *, force: bool = False) -> Segment | Non
         The new segment; None when nothing was due, a cut would free nothing, or another commit came first.
     """
     snapshot = await session.snapshot()
-    layout = session.lay_out(snapshot)
+    layout = narrowed(session.lay_out(snapshot), session.layouts.taken(session.id))
     if not force and not is_due(layout, session.options):
         return None
     return await _carry_out(session, snapshot, layout)
@@ -52,7 +53,7 @@ async def consolidate(session: Session, *, force: bool = False) -> Segment | Non
 async def settle(session: Session) -> None:
     """Consolidate after an append: when the turn is answered, or at once when the window is past its limit."""
     snapshot = await session.snapshot()
-    layout = session.lay_out(snapshot)
+    layout = narrowed(session.lay_out(snapshot), session.layouts.taken(session.id))
     answered = bool(layout.units) and layout.units[-1].answers
     if is_due(layout, session.options) and (answered or is_pressing(layout)):
         await _carry_out(session, snapshot, layout)
@@ -138,6 +139,7 @@ class _Asking:
 
     def report(self, written: Written, start: int, end: int) -> None:
         """Tell why answers were refused."""
+        self._session.figures.refusals += len(written.refusals)
         for refusal in written.refusals:
             self._session.happened(Event("refused", self._session.id, refusal, start, end))
 

@@ -345,3 +345,53 @@ def test_a_cleared_session_is_gone_from_this_process() -> None:
     chat.clear()
 
     assert (None, ()) == (chat._sync.layouts.get("s"), chat._sync.figures._last)
+
+
+@pytest.mark.parametrize("size", [0, 150, 300, 400])
+def test_a_system_prompt_of_the_call_opens_no_hole(size: int) -> None:
+    """What the window cannot show beside the call's system prompt is consolidated, not merely left out."""
+    chat = memory(1_000, recall_share=0.25)
+    chat.append([said("user", "I am allergic to peanuts."), said("assistant", "Noted.")])
+    held = []
+    for at in range(100):
+        chat.append([said("user", f"question {at} " + "word " * 8), said("assistant", "word " * 9 + str(at))])
+        context = chat.context(system="rule " * size)
+        held.append("allergic" in json.dumps(context.to_openai()))
+
+    assert [True] * 100 == held
+
+
+def test_a_pin_is_unpinned_by_its_text() -> None:
+    """A pin is named by itself, its id or its text."""
+    chat = memory()
+    chat.pin("vegan")
+
+    assert (True, ()) == (chat.unpin("vegan"), chat.pins())
+
+
+def test_refusals_are_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A summariser that always fails is seen without a listener: one warning, and a figure."""
+    chat = memory(100, consolidator=lambda messages: "")
+    for at in range(30):
+        chat.append([said("user", f"Pune 7 {at} " + "word " * 8), said("assistant", "word " * 8)])
+
+    told = [message for message in caplog.messages if "a summary was refused" in message]
+    assert (1, True) == (len(told), chat.stats().refusals >= 2 * chat.stats().consolidations)
+
+
+def test_a_line_is_not_shown_twice() -> None:
+    """What is pinned is no archive line besides, and a summary that repeats itself is one line."""
+    chat = memory(200, archive_share=0.4)
+    chat.append([said("user", "Remember this: my gate code is 4471."), said("assistant", "Noted.")])
+    for at in range(20):
+        chat.append([said("user", f"Pune {at} " + "word " * 8), said("assistant", "word " * 8)])
+
+    assert 1 == chat.context().head.count("my gate code is 4471.")
+
+
+def test_blanks_at_the_end_of_an_answer_are_not_shown() -> None:
+    """Anthropic refuses a last assistant message that ends with white space."""
+    chat = memory()
+    chat.append([said("user", "q"), said("assistant", "an answer \n")])
+
+    assert ("an answer", "an answer \n") == (chat.context().messages[1].text, chat.transcript()[1].text)

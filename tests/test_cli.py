@@ -229,7 +229,9 @@ def test_replay_writes_a_page(chat: str, tmp_path: Path, capsys: Capture, flags:
         pytest.param(["replay", "{folder}/none", "--max-tokens", "9"], "{folder}/none: No such file", id="missing"),
         pytest.param(["replay", "{folder}", "--max-tokens", "9"], "{folder}: Is a directory", id="folder"),
         pytest.param(
-            ["replay", "{chat}", "--max-tokens", "99", "--batch-turns", "2"], "batch_turns (2) goes", id="options"
+            ["replay", "{chat}", "--max-tokens", "99", "--batch-turns", "2"],
+            "batch_turns (2) is at most",
+            id="options",
         ),
         pytest.param(
             ["replay", "{chat}", "--max-tokens", "99", "--archive-share", "x"],
@@ -545,3 +547,13 @@ def test_output_that_fails_on_the_way(monkeypatch: pytest.MonkeyPatch, capfd: py
     code = main(["demo", "--json"])
 
     assert (2, "slidemem: the output cannot be written (the disk is gone)\n") == (code, capfd.readouterr().err)
+
+
+def test_the_page_never_overwrites_the_transcript(chat: str, capsys: Capture) -> None:
+    """A page that would be written over the transcript is refused."""
+    before = Path(chat).read_bytes()
+
+    code = main(["replay", chat, "--max-tokens", "99", "--html", chat])
+
+    assert (2, before) == (code, Path(chat).read_bytes())
+    assert "this is the transcript itself" in capsys.readouterr().err
