@@ -124,6 +124,7 @@ class Session:
     def forget(self) -> None:
         """Drop what this process remembers of the session's texts."""
         self.layouts.drop(self.id)
+        self.tally.forget()
         self.figures.forget()
 
     def happened(self, event: Event) -> None:

@@ -347,6 +347,11 @@ class Tally:
                 self._made.popitem(last=False)
         return made
 
+    def forget(self) -> None:
+        """Drop what was made of messages; counts stay, which hold no text."""
+        with self._lock:
+            self._made.clear()
+
     def _count(self, message: Message) -> int:
         try:
             tokens: object = self._counter.count(message)

@@ -337,14 +337,16 @@ def test_an_interrupted_append_has_stored_its_message() -> None:
 
 
 def test_a_cleared_session_is_gone_from_this_process() -> None:
-    """Neither layouts nor figures remember a cleared session's texts."""
+    """Neither layouts nor figures nor what was composed remember a cleared session's texts."""
     chat = memory()
+    chat.pin("a secret pin")
     chat.append(said("user", "a secret"))
     chat.context()
 
     chat.clear()
 
-    assert (None, ()) == (chat._sync.layouts.get("s"), chat._sync.figures._last)
+    kept = repr((chat._sync.layouts.get("s"), chat._sync.figures._last, chat._sync.tally._made))
+    assert "secret" not in kept
 
 
 @pytest.mark.parametrize("size", [0, 150, 300, 400])
