@@ -197,8 +197,8 @@ class _Composer:
         start = shown_start(self.layout, self.layout.limit, self.options, self.tally)
         yield from self._fewer_units(start, room)
         newest = max(0, len(self.layout.units) - 1)
-        bare = self._draft(Head(), newest)
-        yield from (self._draft(smaller, newest) for smaller in self._smaller_heads(room - bare.tokens))
+        bare = self._draft(Head(), newest, whole=True)
+        yield from (self._draft(smaller, newest, whole=True) for smaller in self._smaller_heads(room - bare.tokens))
         yield bare
         if not self.asked:
             yield from self._squeezed(room)
@@ -234,11 +234,12 @@ class _Composer:
 
     def _squeezed(self, room: int) -> Iterator[_Draft]:
         """The newest unit, clamped, behind the newest user message; then that message alone, clamped."""
-        for newest in self.layout.units[-1:]:
-            anchor = self._anchor(len(self.layout.units) - 1)
-            fitting = fitted(newest, room - (anchor.tokens if anchor else 0), self.tally)
-            if fitting:
-                yield self._assembled(Head(), quiet((fitting,), 0, self.tally), anchor)
+        for whole in (True, False):
+            for newest in self.layout.units[-1:]:
+                anchor = self._anchor(len(self.layout.units) - 1, whole=whole)
+                fitting = fitted(newest, room - (anchor.tokens if anchor else 0), self.tally)
+                if fitting:
+                    yield self._assembled(Head(), quiet((fitting,), 0, self.tally), anchor)
         newest_user = self._newest_user()
         alone = newest_user and fitted(newest_user, room, self.tally)
         if alone:
@@ -251,11 +252,14 @@ class _Composer:
             return newest
         return Unit((), (Shown.of(anchor.message, anchor.tokens, (anchor.seq,)),), opens_turn=True)
 
-    def _draft(self, composed: Head, start: int) -> _Draft:
-        return self._assembled(composed, quiet(self.layout.units, start, self.tally), self._anchor(start))
+    def _draft(self, composed: Head, start: int, *, whole: bool = False) -> _Draft:
+        anchor = self._anchor(start, whole=whole)
+        return self._assembled(composed, quiet(self.layout.units, start, self.tally), anchor)
 
-    def _anchor(self, start: int) -> Kept | None:
-        return anchor_at(self.layout.units, start, self.layout.anchor, self.options.allotment // 2, self.tally)
+    def _anchor(self, start: int, *, whole: bool = False) -> Kept | None:
+        """The user message before the units from `start` on; `whole` where nothing but the newest unit is left."""
+        limit = self.options.usable if whole else self.options.allotment // 2
+        return anchor_at(self.layout.units, start, self.layout.anchor, limit, self.tally)
 
     def _assembled(self, composed: Head, units: Sequence[Unit], anchor: Kept | None) -> _Draft:
         """Units behind their anchor, or from the first user message on, with the head in front."""

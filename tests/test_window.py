@@ -447,6 +447,18 @@ def test_in_a_tool_loop_the_task_is_the_last_to_go() -> None:
     assert [(True, True), (False, True), (False, False)] == seen
 
 
+def test_a_large_result_is_cut_before_the_question_is() -> None:
+    """Beside a result that leaves no room, a question of nearly half the budget stays word for word."""
+    chat = memory(300, mode="manual")
+    call, result = tool_round(0, 149)
+    chat.append([said("user", 140, "ask"), call, result])
+
+    context = chat.context(system="w " * 30)
+
+    assert 140 == words(context.messages[1].text)
+    assert ("left out" in context.messages[3].text, True) == (True, context.tokens <= 300)
+
+
 def test_an_empty_session_gives_an_empty_context() -> None:
     """Nothing said, nothing shown."""
     context = memory(alternate=True).context()
