@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from slidemem.archive import Segment
 from slidemem.compose import Call, Context, compose
@@ -23,7 +23,7 @@ from slidemem.session import Session
 from slidemem.settle import pin_of, settle
 from slidemem.state import Entry, Pin, Recount, Totals, recounted
 
-SCHEMA = 1
+_EXPORT: Final = 1  # schema of an exported session
 
 
 # ------------------------------------------------------------------ append and context
@@ -93,7 +93,7 @@ async def export(session: Session) -> dict[str, Any]:
     snapshot = await session.store.snapshot(session.id)
     entries = await session.store.read(session.id)
     return {
-        "schema": SCHEMA,
+        "schema": _EXPORT,
         "session": session.id,
         "metadata": dict(snapshot.metadata),
         "pins": [pin.to_json() for pin in snapshot.pins],
