@@ -235,15 +235,21 @@ class _Composer:
     def _squeezed(self, room: int) -> Iterator[_Draft]:
         """The newest unit, clamped, behind the newest user message; then that message alone, clamped."""
         for whole in (True, False):
-            for newest in self.layout.units[-1:]:
-                anchor = self._anchor(len(self.layout.units) - 1, whole=whole)
-                fitting = fitted(newest, room - (anchor.tokens if anchor else 0), self.tally)
-                if fitting:
-                    yield self._assembled(Head(), quiet((fitting,), 0, self.tally), anchor)
+            yield from self._newest_behind(self._anchor(len(self.layout.units) - 1, whole=whole), room)
         newest_user = self._newest_user()
         alone = newest_user and fitted(newest_user, room, self.tally)
         if alone:
             yield self._assembled(Head(), (alone,), None)
+
+    def _newest_behind(self, anchor: Kept | None, room: int) -> Iterator[_Draft]:
+        """The newest unit clamped to what its anchor leaves, and once more where the two joined take more."""
+        over = 0
+        for newest in self.layout.units[-1:] * 2:
+            fitting = fitted(newest, room - over - (anchor.tokens if anchor else 0), self.tally)
+            if fitting:
+                draft = self._assembled(Head(), quiet((fitting,), 0, self.tally), anchor)
+                yield draft
+                over = draft.tokens - room
 
     def _newest_user(self) -> Unit | None:
         newest = next((unit for unit in reversed(self.layout.units) if unit.opens_turn), None)

@@ -263,7 +263,8 @@ def check_prefix(run: Run, context: Context) -> None:
     last = run.before
     if last is None or context.receipt.open or last.receipt.revision != context.receipt.revision:
         return
-    if last.receipt.start != context.receipt.start:
+    gave_way = context.receipt.left_out > last.receipt.left_out  # where nothing but the newest message fits
+    if last.receipt.start != context.receipt.start or gave_way:
         run.jumps += 1
         return
     users = [at for at, message in enumerate(last.messages) if message.role == "user"]
