@@ -63,7 +63,7 @@ async def context(
         InvalidMessage: `pending` or `system` cannot be read.
     """
     snapshot = await session.snapshot()
-    waiting = read(session, pending or (), first=snapshot.totals.next_seq)
+    waiting = read(session, () if pending is None else pending, first=snapshot.totals.next_seq)
     call = Call(
         pending=tuple(replace(entry, tokens=entry.whole_tokens) for entry in waiting),
         system=_system(system),

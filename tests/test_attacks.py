@@ -212,6 +212,13 @@ def test_what_is_no_message_is_refused(wrong: Any) -> None:
             door(wrong)
 
 
+@pytest.mark.parametrize("wrong", [0, {}, ""], ids=["zero", "empty-dict", "empty-text"])
+def test_a_pending_nothing_is_refused_too(wrong: Any) -> None:
+    """Only None means that nothing is pending; an empty value of the wrong kind is a mistake."""
+    with pytest.raises(InvalidMessage):
+        memory().context(wrong)
+
+
 @pytest.mark.parametrize("wrong", [None, 5, ["x"]])
 def test_unpin_takes_a_pin_or_its_id(wrong: Any) -> None:
     """Anything else is refused."""
