@@ -15,7 +15,7 @@ from slidemem import head
 from slidemem.config import Options
 from slidemem.errors import BudgetTooSmall
 from slidemem.head import Head
-from slidemem.messages import Mark, Message, Part
+from slidemem.messages import Mark, Message, Part, marked
 from slidemem.openai_format import to_openai
 from slidemem.plan import Layout, anchor_at, headlines_of, quiet, shown_start
 from slidemem.present import Shown, barest, headed, is_note, joined
@@ -149,7 +149,7 @@ def compose(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally, 
         raise BudgetTooSmall(usable - room + composer.least(), usable)
     pinned = min(draft.head.pinned_tokens, draft.tokens - draft.window_tokens)
     shown = tuple(seq for one in draft.body for seq in one.seqs)
-    first = units[0].start if units else 0
+    first = units[0].start if units else snapshot.totals.next_seq
     return Context(
         messages=tuple(one.message for one in (*system, *draft.body)),
         costs=tuple(one.tokens for one in (*system, *draft.body)),
@@ -239,7 +239,9 @@ class _Composer:
         newest_user = self._newest_user()
         alone = newest_user and fitted(newest_user, room, self.tally)
         if alone:
-            yield self._assembled(Head(), (alone,), None)
+            yield self._assembled(
+                Head(), (alone if newest_user in self.layout.units[-1:] else _as_anchor(alone),), None
+            )
 
     def _newest_behind(self, anchor: Kept | None, room: int) -> Iterator[_Draft]:
         """The newest unit clamped to what its anchor leaves, and once more where the two joined take more."""
@@ -256,7 +258,7 @@ class _Composer:
         anchor = self.layout.anchor
         if newest or not anchor:
             return newest
-        return Unit((), (Shown.of(anchor.message, anchor.tokens, (anchor.seq,)),), opens_turn=True)
+        return Unit((), (Shown(anchor.message, anchor.tokens, (anchor.seq,)),), opens_turn=True)
 
     def _draft(self, composed: Head, start: int, *, whole: bool = False) -> _Draft:
         anchor = self._anchor(start, whole=whole)
@@ -270,7 +272,7 @@ class _Composer:
     def _assembled(self, composed: Head, units: Sequence[Unit], anchor: Kept | None) -> _Draft:
         """Units behind their anchor, or from the first user message on, with the head in front."""
         first = 0 if anchor else next((at for at, unit in enumerate(units) if unit.opens_turn), len(units))
-        shown = [Shown.of(anchor.message, anchor.tokens, (anchor.seq,))] if anchor else []
+        shown = [Shown(anchor.message, anchor.tokens, (anchor.seq,))] if anchor else []
         shown.extend(one for unit in units[first:] for one in unit.shown)
         apart = not self.options.alternate and not any(unit.noted for unit in units)
         body = tuple(shown if apart else _joined(shown, self.tally, alternate=self.options.alternate))
@@ -289,18 +291,26 @@ class _Composer:
             return (self.tally.once(_headed, body[0], composed.text), *body[1:])
         mark = Mark(("head",))
         own = Message("system" if role == "system" else "user", (Part("text", composed.text),), mark=mark)
-        return (Shown.of(own, self.tally(own), ()), *body)
+        return (Shown(own, self.tally(own), ()), *body)
+
+
+def _as_anchor(alone: Unit) -> Unit:
+    """A user message that stands for more of its turn, marked so."""
+    return replace(
+        alone, shown=tuple(replace(one, message=marked(one.message, "anchor", one.message)) for one in alone.shown)
+    )
 
 
 def _headed(first: Shown, text: str, tally: Tally) -> Shown:
     """The first message behind the head."""
     merged = headed(first.message, text, "head")
-    return Shown.of(merged, tally(merged), first.seqs)
+    return Shown(merged, tally(merged), first.seqs)
 
 
 def _system(layout: Layout, call: Call, tally: Tally) -> tuple[Shown, ...]:
-    asked = (Shown.of(message, tally(message), ()) for message in call.system if message.parts)
-    return (*asked, *(Shown.of(kept.message, kept.tokens, (kept.seq,)) for kept in layout.system))
+    mark = Mark(("system",))  # of this call and of no transcript
+    asked = (Shown(replace(message, mark=mark), tally(message), ()) for message in call.system if message.parts)
+    return (*asked, *(Shown(kept.message, kept.tokens, (kept.seq,)) for kept in layout.system))
 
 
 def _without_pending(units: Sequence[Unit], stored: int) -> tuple[Unit, ...]:
@@ -327,7 +337,7 @@ def _joined(shown: Sequence[Shown], tally: Tally, *, alternate: bool) -> Iterato
             last = one
         elif _meets(last.message, one.message, alternate=alternate):
             both = joined(last.message, one.message)
-            last = Shown.of(both, tally(both), (*last.seqs, *one.seqs))
+            last = Shown(both, tally(both), (*last.seqs, *one.seqs))
         else:
             yield last
             last = one

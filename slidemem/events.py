@@ -9,7 +9,7 @@ from typing import Literal
 
 from slidemem.archive import Segment
 from slidemem.compose import Context
-from slidemem.messages import Message
+from slidemem.messages import Message, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,9 @@ class Event:
 
     Attributes:
         kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `lost_race` (another commit
-            came first), `counter_failed`, `pin_left_out`.
+            came first), `busy` (another worker has the lease), `rewound`, `postponed` (a fault came
+            between: what was due stays due), `crowded` (little is left for the conversation; told once),
+            `counter_failed`, `pin_left_out`.
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
@@ -26,7 +28,18 @@ class Event:
         segment: what was written, when something was.
     """
 
-    kind: Literal["consolidated", "merged", "refused", "lost_race", "counter_failed", "pin_left_out"]
+    kind: Literal[
+        "consolidated",
+        "merged",
+        "refused",
+        "lost_race",
+        "busy",
+        "rewound",
+        "postponed",
+        "crowded",
+        "counter_failed",
+        "pin_left_out",
+    ]
     session: str
     detail: str
     start: int = -1
@@ -36,11 +49,13 @@ class Event:
 
 @dataclass(slots=True)
 class Figures:
-    """Running figures of one session in this process.
+    """Running figures of one session, in one memory of this process.
 
     Attributes:
         consolidations: commits that moved the boundary.
         summarizer_calls: times the summariser was asked.
+        summarizer_read: tokens that its model read, where it tells.
+        summarizer_wrote: tokens that its model wrote, where it tells.
         refusals: answers of it that were not accepted.
         tokens_in: tokens of the spans that were consolidated.
         tokens_out: tokens of the segments written of them.
@@ -49,10 +64,13 @@ class Figures:
         contexts: contexts handed out.
         prompt_tokens: tokens of all of them.
         reused_tokens: of those, tokens of messages that the context before began with, unchanged.
+        crowded: whether it was told that little is left for the conversation.
     """
 
     consolidations: int = 0
     summarizer_calls: int = 0
+    summarizer_read: int = 0
+    summarizer_wrote: int = 0
     refusals: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -61,6 +79,7 @@ class Figures:
     contexts: int = 0
     prompt_tokens: int = 0
     reused_tokens: int = 0
+    crowded: bool = False
     _last: tuple[Message, ...] = field(default=(), repr=False)
 
     @property
@@ -76,13 +95,18 @@ class Figures:
         self.facts_found += segment.retention.found
         self.facts_kept += segment.retention.kept
 
+    def used(self, read: int, written: int) -> None:
+        """Add what the summariser's model read and wrote, in tokens."""
+        self.summarizer_read += read
+        self.summarizer_wrote += written
+
     def forget(self) -> None:
         """Drop the last context."""
         self._last = ()
 
     def see(self, context: Context) -> None:
         """Add a context that was handed out."""
-        same = map(eq, self._last, context.messages)
+        same = map(eq, map(digest, self._last), map(digest, context.messages))
         shared = sum(1 for _ in takewhile(bool, same))
         self.contexts += 1
         self.prompt_tokens += sum(context.costs)
@@ -102,8 +126,10 @@ class Stats:
         archive_tokens: of the archive's texts as they are kept; a context shows what its share holds of them.
         segments: top-level segments of the archive.
         pins: pinned facts.
-        consolidations: since this session object was made; so are the figures below.
+        consolidations: since this memory was made, in this process; so are the figures below.
         summarizer_calls: times the summariser was asked.
+        summarizer_read: tokens that its model read, where it tells.
+        summarizer_wrote: tokens that its model wrote, where it tells.
         refusals: answers of it that were not accepted.
         tokens_in: tokens of the spans that were consolidated.
         tokens_out: tokens of the segments written of them.
@@ -123,6 +149,8 @@ class Stats:
     pins: int
     consolidations: int
     summarizer_calls: int
+    summarizer_read: int
+    summarizer_wrote: int
     refusals: int
     tokens_in: int
     tokens_out: int

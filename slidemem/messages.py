@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -57,11 +57,11 @@ class Mark:
 
     Attributes:
         kinds: what was done: `head`, `note`, `stub`, `clamp`, `anchor`, `mended`, `joined`, `system`.
-        seqs: the transcript's messages that it stands for; empty when it stands for none.
+        of: digests of the transcript's messages that it stands for; empty when we made it of none.
     """
 
     kinds: tuple[str, ...]
-    seqs: tuple[int, ...] = ()
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ class Message:
         name: the speaker's or the tool's name.
         id: the host's id of the message.
         time: when it was said, ISO 8601; None when the host did not say.
-        raw: the host's own message as JSON text (ASCII), or None when the neutral form says it all.
+        raw: the host's own message as a JSON object (ASCII text), or None when the neutral form says it all; an
+            OpenAI-format one has a `role`, one of another host has none.
         mark: set when we made the message or changed what is shown of it.
     """
 
@@ -89,6 +90,14 @@ class Message:
     time: str | None = None
     raw: str | None = None
     mark: Mark | None = None
+    _digest: str = field(default="", init=False, repr=False, compare=False)
+
+    @property
+    def digest(self) -> str:
+        """See the function `digest`; worked out once, since the message is frozen."""
+        if not self._digest:
+            object.__setattr__(self, "_digest", _digested(self))
+        return self._digest
 
     @property
     def text(self) -> str:
@@ -132,14 +141,24 @@ def user(text: str) -> Message:
     return Message("user", (Part("text", text),))
 
 
-def marked(message: Message, kind: str) -> Message:
-    """The message with one more kind in its mark."""
-    mark = message.mark or Mark(())
-    return message if kind in mark.kinds else replace(message, mark=replace(mark, kinds=(*mark.kinds, kind)))
+def marked(changed: Message, kind: str, before: Message) -> Message:
+    """A changed message with one more kind in its mark, which says what it was before it was first changed."""
+    kinds = before.mark.kinds if before.mark else ()
+    mark = Mark(kinds if kind in kinds else (*kinds, kind), origins(before))
+    return changed if changed.mark == mark else replace(changed, mark=mark)
+
+
+def origins(message: Message) -> tuple[str, ...]:
+    """Digests of the messages that one stands for: its own, or those that its mark names."""
+    return message.mark.of if message.mark else (digest(message),)
 
 
 def digest(message: Message) -> str:
     """A short fingerprint of what a message says: 32 hexadecimal digits; ids, times and marks left out."""
+    return message.digest
+
+
+def _digested(message: Message) -> str:
     said = (
         message.role,
         message.name or "",
@@ -161,7 +180,7 @@ def to_json(message: Message) -> dict[str, Any]:
         if getattr(message, key) is not None:
             stored[key] = getattr(message, key)
     if message.mark:
-        stored["mark"] = [list(message.mark.kinds), list(message.mark.seqs)]
+        stored["mark"] = [list(message.mark.kinds), list(message.mark.of)]
     return stored
 
 

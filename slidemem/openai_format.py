@@ -104,11 +104,18 @@ def to_openai(message: Message, *, portable: bool = False) -> dict[str, Any]:
     Args:
         message: to write.
         portable: use the shapes that every provider takes, whatever shape came in: arguments as text, parts as
-            dicts, the role `tool` for `function`.
+            dicts, the role `tool` for `function`, and no id, which is the host's.
     """
-    if message.raw is None:
+    written = _written(message, portable=portable)
+    if portable:
+        written.pop("id", None)
+    return written
+
+
+def _written(message: Message, *, portable: bool) -> dict[str, Any]:
+    raw = cast("dict[str, Any]", json.loads(message.raw or "{}"))
+    if "role" not in raw:  # none, or another host's own JSON
         return _built(message)
-    raw = cast("dict[str, Any]", json.loads(message.raw))
     if message.mark is None and not portable:
         return raw
     called = cast("list[dict[str, Any]]", (message.tool_calls and raw.get("tool_calls")) or [])

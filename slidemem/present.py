@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from slidemem.messages import Mark, Message, Part, ToolCall, marked
+from slidemem.messages import Mark, Message, Part, ToolCall, marked, origins
 
 Count = Callable[[Message], int]
 
@@ -38,14 +38,6 @@ class Shown:
     tokens: int
     seqs: tuple[int, ...]
 
-    @classmethod
-    def of(cls, message: Message, tokens: int, seqs: tuple[int, ...]) -> Shown:
-        """A shown message; a mark without places gets them."""
-        mark = message.mark
-        if mark and seqs and mark.seqs != seqs:
-            message = replace(message, mark=replace(mark, seqs=seqs))
-        return cls(message, tokens, seqs)
-
 
 def mend(message: Message) -> Message:
     """What every provider takes: no lone surrogates, no blank content, arguments that are a JSON object.
@@ -61,7 +53,7 @@ def mend(message: Message) -> Message:
         id=message.id and _whole(message.id),
         raw=message.raw and _whole_json(message.raw),
     )
-    return message if mended == message else marked(mended, "mended")
+    return message if mended == message else marked(mended, "mended", message)
 
 
 def without_reasoning(message: Message) -> Message:
@@ -69,15 +61,17 @@ def without_reasoning(message: Message) -> Message:
     if not message.reasons:
         return message
     parts = tuple(part for part in message.parts if part.kind != "reasoning")
-    return marked(replace(message, parts=_visible(parts, message)), "mended")
+    return marked(replace(message, parts=_visible(parts, message)), "mended", message)
 
 
 def headed(message: Message, text: str, kind: str) -> Message:
     """The message with a text in front of its content."""
     first, rest = message.parts[:1], message.parts[1:]
     if first and first[0].kind == "text" and not first[0].source:
-        return marked(replace(message, parts=(Part("text", f"{text}\n\n{first[0].text}"), *rest)), kind)
-    return marked(replace(message, parts=(Part("text", text), *message.parts)), kind)
+        parts = (Part("text", f"{text}\n\n{first[0].text}"), *rest)
+    else:
+        parts = (Part("text", text), *message.parts)
+    return marked(replace(message, parts=parts), kind, message)
 
 
 def joined(first: Message, second: Message) -> Message:
@@ -97,7 +91,8 @@ def joined(first: Message, second: Message) -> Message:
     kinds = [kind for one in (first, second) if one.mark for kind in one.mark.kinds]
     if not (is_note(first) and is_note(second)):
         kinds = [kind for kind in kinds if kind != "note"]
-    return replace(merged, mark=Mark(tuple(dict.fromkeys((*kinds, "joined")))))
+    of = (*origins(first), *origins(second))
+    return replace(merged, mark=Mark(tuple(dict.fromkeys((*kinds, "joined"))), of))
 
 
 def is_note(message: Message) -> bool:
@@ -165,7 +160,7 @@ def _cut(message: Message, length: int, *, media: bool) -> Message:
     calls = tuple(_cut_call(call, length) for call in message.tool_calls)
     if (parts, calls) == (message.parts, message.tool_calls):
         return message
-    return marked(replace(message, parts=parts, tool_calls=calls), "clamp")
+    return marked(replace(message, parts=parts, tool_calls=calls), "clamp", message)
 
 
 def _cut_part(part: Part, length: int, *, media: bool) -> Part:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from slidemem.messages import Mark, Message, Part, ToolCall, marked
+from slidemem.messages import Mark, Message, Part, ToolCall, marked, origins
 from slidemem.present import Shown, barest, clamp, is_note, oversize, without_reasoning
 from slidemem.state import Entry
 from slidemem.tokens import Tally
@@ -154,7 +154,7 @@ def _showing(unit: Unit, messages: Sequence[Message], tally: Tally) -> Unit:
     return replace(
         unit,
         shown=tuple(
-            old if old.message is new else Shown.of(new, tally(new), old.seqs)
+            old if old.message is new else Shown(new, tally(new), old.seqs)
             for old, new in zip(unit.shown, messages, strict=True)
         ),
     )
@@ -230,21 +230,21 @@ def _calling(entry: Entry, ids: Sequence[str], tally: Tally) -> Shown:
     calls = tuple(replace(call, id=new) for call, new in zip(entry.shown.tool_calls, ids, strict=True))
     if calls == entry.shown.tool_calls:
         return _as_counted(entry)
-    message = marked(replace(entry.shown, tool_calls=calls), "mended")
-    return Shown.of(message, tally(message), (entry.seq,))
+    message = marked(replace(entry.shown, tool_calls=calls), "mended", entry.shown)
+    return Shown(message, tally(message), (entry.seq,))
 
 
 def _answer(entry: Entry, call_id: str, tally: Tally) -> Shown:
     if entry.shown.tool_call_id == call_id:
         return _as_counted(entry)
-    message = marked(replace(entry.shown, tool_call_id=call_id), "mended")
-    return Shown.of(message, tally(message), (entry.seq,))
+    message = marked(replace(entry.shown, tool_call_id=call_id), "mended", entry.shown)
+    return Shown(message, tally(message), (entry.seq,))
 
 
 def _stub(call_id: str, call: ToolCall, tally: Tally) -> Shown:
     part = Part("text", NO_RESULT)
     message = Message("tool", (part,), tool_call_id=call_id, name=call.name, mark=Mark(("stub",)))
-    return Shown.of(message, tally(message), ())
+    return Shown(message, tally(message), ())
 
 
 def _alone(entry: Entry, names: dict[str, str], tally: Tally) -> Shown:
@@ -261,9 +261,9 @@ def _note(entry: Entry, names: dict[str, str], tally: Tally) -> Shown:
         name = entry.shown.name or names.get(entry.message.tool_call_id or "", "a tool")
         quoted = "\n".join(f"> {line}" for line in entry.shown.text.splitlines())
         text = f"[result of {name}, call {call}, out of its place]\n{quoted}"
-    message = Message("user", (Part("text", text),), mark=Mark(("note",)))
-    return Shown.of(message, tally(message), (entry.seq,))
+    message = Message("user", (Part("text", text),), mark=Mark(("note",), origins(entry.shown)))
+    return Shown(message, tally(message), (entry.seq,))
 
 
 def _as_counted(entry: Entry) -> Shown:
-    return Shown.of(entry.shown, entry.tokens, (entry.seq,))
+    return Shown(entry.shown, entry.tokens, (entry.seq,))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slidemem.errors import InvalidMessage
-from slidemem.messages import Mark, Message, Part, ToolCall, digest, from_json, marked, system, to_json, user
+from slidemem.messages import Mark, Message, Part, ToolCall, digest, from_json, marked, origins, system, to_json, user
 from slidemem.openai_format import from_openai, to_openai
 from slidemem.present import without_reasoning
 
@@ -31,6 +31,11 @@ DEEP = 100_000
 def said(content: Any, role: str = "user", **more: Any) -> Data:
     """A message."""
     return {"role": role, "content": content, **more}
+
+
+def change(message: Message, kind: str) -> Message:
+    """A message that was marked and not changed otherwise."""
+    return marked(message, kind, message)
 
 
 def calling(*calls: Any, content: Any = None, **more: Any) -> Data:
@@ -201,7 +206,7 @@ def test_what_comes_back_is_the_callers(data: Data) -> None:
 @every_shape
 def test_a_marked_dict_is_not_shared_either(data: Data) -> None:
     """A dict built for a marked message is new each time."""
-    message = marked(from_openai(data), "clamp")
+    message = change(from_openai(data), "clamp")
     before = copy.deepcopy(to_openai(message))
 
     scramble(to_openai(message))
@@ -214,7 +219,7 @@ def test_a_marked_dict_reads_the_same(data: Data) -> None:
     """Marking changes the spelling of a dict and not what it says."""
     message = from_openai(data)
 
-    again = from_openai(to_openai(marked(message, "clamp")))
+    again = from_openai(to_openai(change(message, "clamp")))
 
     assert digest(message) == digest(again)
 
@@ -222,7 +227,7 @@ def test_a_marked_dict_reads_the_same(data: Data) -> None:
 @every_shape
 def test_a_message_survives_storage(data: Data) -> None:
     """A message comes back from JSON text as it was, its mark included."""
-    message = marked(replace(from_openai(data), time="2026-01-02T03:04:05Z"), "clamp")
+    message = change(replace(from_openai(data), time="2026-01-02T03:04:05Z"), "clamp")
 
     stored = json.dumps(to_json(message))
 
@@ -515,40 +520,42 @@ MARKED: dict[str, tuple[Data, Data]] = {
 @pytest.mark.parametrize("data, expected", MARKED.values(), ids=MARKED.keys())
 def test_a_marked_message_is_built_anew(data: Data, expected: Data) -> None:
     """A marked message speaks from its neutral fields, and what they do not say stays the host's."""
-    assert expected == to_openai(marked(from_openai(data), "mended"))
+    assert expected == to_openai(change(from_openai(data), "mended"))
 
 
 def test_reasoning_that_was_taken_out_does_not_come_back() -> None:
     """The host's own JSON does not bring back what a marked message no longer has."""
     message = from_openai(said("Nine.", "assistant", reasoning_content="Look it up.", weight=1))
 
-    silent = marked(replace(message, parts=message.parts[1:]), "mended")
+    silent = marked(replace(message, parts=message.parts[1:]), "mended", message)
 
     assert said("Nine.", "assistant", weight=1) == to_openai(silent)
 
 
 def test_a_message_without_json_is_built() -> None:
     """Without the host's own JSON a marked message is built from its neutral fields alone."""
-    message = marked(Message("tool", (Part("text", "9:00"),), tool_call_id="c", name="t", id="m"), "stub")
+    message = change(Message("tool", (Part("text", "9:00"),), tool_call_id="c", name="t", id="m"), "mended")
 
     assert said("9:00", "tool", tool_call_id="c", name="t", id="m") == to_openai(message)
 
 
 def test_marking_collects_kinds() -> None:
-    """A mark lists each kind once, in order, and keeps its places."""
-    first = replace(user("Hi"), mark=Mark(("clamp",), (7,)))
+    """A mark lists each kind once, in order, and keeps the digest of what the message was at first."""
+    before = user("Hi there")
+    first = marked(user("Hi"), "clamp", before)
 
-    second = marked(marked(first, "head"), "clamp")
+    second = change(change(first, "head"), "clamp")
 
-    assert Mark(("clamp", "head"), (7,)) == second.mark
-    assert second is marked(second, "head")
-    assert Mark(("note",)) == marked(user("Hi"), "note").mark
+    assert Mark(("clamp", "head"), (digest(before),)) == second.mark
+    assert second is change(second, "head")
+    assert (digest(before),) == origins(second)
+    assert (digest(before),) == origins(before)
 
 
 SAME: dict[str, tuple[Message, Message]] = {
     "text and part": (from_openai(said("a")), from_openai(said([text("a")]))),
     "ids": (from_openai(said("a", id="m1")), from_openai(said("a", id="m2"))),
-    "times and marks": (user("a"), marked(replace(user("a"), time="2026"), "head")),
+    "times and marks": (user("a"), change(replace(user("a"), time="2026"), "head")),
     "other keys": (from_openai(said("a")), from_openai(said("a", weight=1))),
     "developer and system": (system("a"), from_openai(said("a", "developer"))),
     "order of keys": (from_openai(said([image()])), from_openai(said([dict(reversed(image().items()))]))),
@@ -655,7 +662,7 @@ def test_any_dict_comes_back(data: Data) -> None:
     assert data == to_openai(message)
     assert message == stored
     assert data == to_openai(stored)
-    assert digest(message) == digest(from_openai(to_openai(marked(message, "mended"))))
+    assert digest(message) == digest(from_openai(to_openai(change(message, "mended"))))
 
 
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])

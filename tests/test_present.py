@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slidemem import present
-from slidemem.messages import Mark, Message, Part, ToolCall, marked, system, user
+from slidemem.messages import Mark, Message, Part, ToolCall, digest, marked, origins, system, user
 from slidemem.openai_format import from_openai, to_openai
 from slidemem.present import (
     EMPTY,
     LEFT_OUT,
-    Shown,
     barest,
     clamp,
     headed,
@@ -155,7 +154,7 @@ def test_a_message_is_mended(message: Message, expected: Message) -> None:
     """What some provider refuses is replaced, marked, and mended once for all."""
     mended = mend(message)
 
-    assert marked(expected, "mended") == mended
+    assert marked(expected, "mended", message) == mended
     assert mended is mend(mended)
 
 
@@ -267,7 +266,7 @@ def test_reasoning_is_taken_out(message: Message, expected: Message) -> None:
     """A message without its reasoning keeps the rest, and a placeholder where nothing is left."""
     silent = without_reasoning(message)
 
-    assert marked(expected, "mended") == silent
+    assert marked(expected, "mended", message) == silent
     assert silent is without_reasoning(silent)
 
 
@@ -333,7 +332,8 @@ JOINED: dict[str, tuple[Message, Message, Message]] = {
 @pytest.mark.parametrize("first, second, expected", JOINED.values(), ids=JOINED.keys())
 def test_two_messages_are_joined(first: Message, second: Message, expected: Message) -> None:
     """Texts that meet become one, and everything else keeps its order."""
-    assert replace(expected, mark=Mark(("joined",))) == joined(first, second)
+    of = (digest(first), digest(second))
+    assert replace(expected, mark=Mark(("joined",), of)) == joined(first, second)
 
 
 @pytest.mark.parametrize(
@@ -348,10 +348,10 @@ def test_two_messages_are_joined(first: Message, second: Message, expected: Mess
     ],
 )
 def test_marks_are_joined(first: tuple[str, ...], second: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """A joined message has the kinds of both and no places yet, and is a note only when both are."""
-    one, other = (replace(user("a"), mark=Mark(kinds, (1,)) if kinds else None) for kinds in (first, second))
+    """A joined message has the kinds of both and stands for both, and is a note only when both are."""
+    one, other = (replace(user("a"), mark=Mark(kinds, ("d",)) if kinds else None) for kinds in (first, second))
 
-    assert Mark(expected) == joined(one, other).mark
+    assert Mark(expected, (*origins(one), *origins(other))) == joined(one, other).mark
 
 
 def test_a_joined_message_is_the_users_and_not_the_notes() -> None:
@@ -371,38 +371,15 @@ def test_a_joined_message_is_the_users_and_not_the_notes() -> None:
     "message, expected",
     [
         (user("a"), False),
-        (marked(user("a"), "head"), False),
+        (marked(user("a"), "head", user("a")), False),
         (note("a"), True),
-        (marked(note("a"), "clamp"), True),
+        (marked(note("a"), "clamp", note("a")), True),
         (joined(note("a"), user("b")), False),
     ],
 )
 def test_a_note_is_known_by_its_mark(message: Message, expected: bool) -> None:  # noqa: FBT001  # a row's expected value
     """A message is a note when its mark says so."""
     assert expected is is_note(message)
-
-
-# ------------------------------------------------------------------ Shown
-
-PLACED: dict[str, tuple[Mark | None, tuple[int, ...], Mark | None]] = {
-    "no mark": (None, (3,), None),
-    "mark without places": (Mark(("clamp",)), (3, 4), Mark(("clamp",), (3, 4))),
-    "mark with its places": (Mark(("clamp",), (3,)), (3,), Mark(("clamp",), (3,))),
-    "mark with other places": (Mark(("clamp",), (2,)), (3,), Mark(("clamp",), (3,))),
-    "no places": (Mark(("head",), (2,)), (), Mark(("head",), (2,))),
-}
-
-
-@pytest.mark.parametrize("mark, seqs, expected", PLACED.values(), ids=PLACED.keys())
-def test_a_mark_gets_its_places(mark: Mark | None, seqs: tuple[int, ...], expected: Mark | None) -> None:
-    """A shown message's mark says which messages it stands for, and nothing else of it changes."""
-    message = replace(user("a"), mark=mark)
-
-    shown = Shown.of(message, 5, seqs)
-
-    assert Shown(replace(message, mark=expected), 5, seqs) == shown
-    assert hash(shown) == hash(Shown.of(message, 5, seqs))
-    assert (message is shown.message) is (mark == expected)
 
 
 # ------------------------------------------------------------------ shorten
@@ -559,7 +536,7 @@ def test_the_bare_marks_are_the_least() -> None:
 
     parts = (THOUGHT, text(LEFT_OUT), text("abc"), text("[image left out]"))
     expected = replace(message, parts=parts, tool_calls=(calls[0], replace(calls[1], arguments=LEFT_OUT)))
-    assert marked(expected, "clamp") == bare
+    assert marked(expected, "clamp", message) == bare
 
 
 def test_what_fits_is_left_alone(count: Count) -> None:
@@ -605,7 +582,7 @@ def test_the_largest_is_cut_first() -> None:
     assert clamped is not None
     assert small is clamped[0]
     assert re.fullmatch(r"(head ){5}.*\[… [\d,]+ characters left out …\].*(tail ){5}", clamped[1].text, re.DOTALL)
-    assert Mark(("clamp",)) == clamped[1].mark
+    assert Mark(("clamp",), (digest(large),)) == clamped[1].mark
     assert replace(large, parts=clamped[1].parts, mark=clamped[1].mark) == clamped[1]
 
 
@@ -638,7 +615,7 @@ def test_media_that_do_not_fit_are_named(kind: Any) -> None:
 
     clamped = clamp([message], 50, MessageCounter(len, "characters").count)
 
-    assert (marked(user(f"[{kind} left out]"), "clamp"),) == clamped
+    assert (marked(user(f"[{kind} left out]"), "clamp", message),) == clamped
     assert (barest(message),) == clamped
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from slidemem import BudgetTooSmall, Context, ConversationMemory, SlideMem
 from slidemem.check import violations
+from slidemem.messages import digest, origins
 
 
 def words(text: str) -> int:
@@ -374,7 +375,8 @@ def test_equal_neighbours_can_be_joined() -> None:
 
     assert ["user", "assistant", "tool"] == [message.role for message in context.messages]
     assert "a0 a1\n\nb0 b1" == context.messages[0].text
-    assert ((0, 1), (2, 3)) == tuple(m.mark.seqs for m in context.messages[:2] if m.mark)
+    stored = [digest(message) for message in chat.transcript()]
+    assert (stored[:2], stored[2:4]) == tuple(list(origins(message)) for message in context.messages[:2])
 
 
 def test_a_window_starts_with_a_user_message() -> None:

@@ -286,7 +286,7 @@ def _own(message: Message, seqs: Iterator[int]) -> list[int]:
     """The messages of the transcript that a context's message stands for."""
     if message.mark is None:
         return [] if message.role == "system" else [next(seqs)]
-    return [next(seqs) for _ in message.mark.seqs]
+    return [next(seqs) for _ in message.mark.of]
 
 
 def _final_row(number: str, role: str, tokens: int, how: str, said: str) -> tuple[Text, ...]:
