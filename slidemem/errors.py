@@ -4,10 +4,16 @@
     ├── ConfigurationError      a wrong option, counter or store (also a ValueError)
     ├── InvalidMessage          a message that cannot be read (also a ValueError)
     ├── InvalidTranscript       a transcript file that cannot be read (also a ValueError)
+    ├── InvalidExport           an exported session that cannot be read (also a ValueError)
+    ├── TranscriptMismatch      a list to reconcile that begins nowhere in the transcript (also a ValueError)
+    ├── UnknownReference        a message or a segment that is not there (also a LookupError)
+    ├── SessionExists           a session to restore over one that holds something
     ├── BudgetError             something does not fit
     │   ├── BudgetTooSmall      the newest message does not fit, even clamped
     │   ├── OversizeMessage     one message is larger than `oversize="raise"` allows
     │   └── PinBudgetError      a pin does not fit beside the other pins
+    ├── StoreError              a store cannot do what it was asked
+    │   └── StoreBusy           it waited for another writer for too long
     ├── VocabularyMissing       a tokenizer asked for by name has no vocabulary here
     ├── MissingExtra            an optional dependency is not installed (also an ImportError)
     └── AsyncOnly               a sync call reached something that only works when awaited
@@ -54,6 +60,42 @@ class InvalidMessage(SlidememError, ValueError):
 
 class InvalidTranscript(SlidememError, ValueError):
     """A transcript file that cannot be read; the text names the file, the line and the fault."""
+
+
+class InvalidExport(SlidememError, ValueError):
+    """An exported session that cannot be read; nothing was restored."""
+
+
+class TranscriptMismatch(SlidememError, ValueError):
+    """A list of messages that begins nowhere in the session's transcript; nothing has changed.
+
+    Attributes:
+        given: messages in the list.
+        stored: messages in the transcript.
+    """
+
+    def __init__(self, given: int, stored: int) -> None:
+        self.given = given
+        self.stored = stored
+        super().__init__(
+            f"the {given} messages given begin with one that is not among the {stored} of the transcript, by id or "
+            "by content: is it another session? "
+            "To go on with the list instead, pass replace=True (the transcript is kept as a closed branch)"
+        )
+
+
+class UnknownReference(SlidememError, LookupError):
+    """A message, or a segment of the archive, that the session does not have."""
+
+
+class SessionExists(SlidememError):
+    """A session to restore over one that holds something; nothing has changed."""
+
+    def __init__(self, session: str, messages: int) -> None:
+        super().__init__(
+            f"session {session!r:.80} holds {messages} messages, or closed branches, pins or metadata: "
+            "restore under another id, clear it first, or pass replace=True"
+        )
 
 
 class BudgetError(SlidememError):
@@ -110,6 +152,36 @@ class PinBudgetError(BudgetError):
         super().__init__(
             f"with {what} the pinned zone takes {needed} tokens and archive_share allows {limit}: "
             "shorten it, unpin something, or raise archive_share or max_tokens"
+        )
+
+
+class StoreError(SlidememError):
+    """A store cannot do what it was asked: it is damaged, full, or out of reach; the call has changed nothing.
+
+    Attributes:
+        where: the store's file or address.
+        reason: what went wrong.
+    """
+
+    def __init__(self, where: str, reason: str, advice: str) -> None:
+        self.where = where
+        self.reason = reason
+        super().__init__(f"the store {where} cannot be used ({reason}): {advice}")
+
+
+class StoreBusy(StoreError):
+    """A store waited for another writer, and gave up; the call has changed nothing and may be made again.
+
+    Attributes:
+        seconds: how long it waited.
+    """
+
+    def __init__(self, where: str, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            where,
+            f"another writer held it for more than {seconds:g} seconds",
+            "call again, give the store more busy_seconds, or look for a program that keeps a transaction open",
         )
 
 

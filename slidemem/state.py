@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from slidemem.archive import Archive
-from slidemem.messages import Message, from_json, to_json
+from slidemem.archive import Archive, Segment
+from slidemem.messages import Message, digest, from_json, to_json
 
 SCHEMA: Final = 1
+SEVERAL: Final = "several"  # in the place of a counter's fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,29 @@ class Entry:
         )
 
 
+class Key(NamedTuple):
+    """What tells a message of the transcript from others.
+
+    Attributes:
+        digest: of what it says.
+        id: the host's id, if any.
+        role: of the message.
+        shown: digest of what contexts show of it; the same as `digest` for most.
+    """
+
+    digest: str
+    id: str | None
+    role: str
+    shown: str
+
+
+def key_of(entry: Entry) -> Key:
+    """The key of an entry."""
+    said = digest(entry.message)
+    shown = said if entry.shown is entry.message else digest(entry.shown)
+    return Key(said, entry.message.id, entry.message.role, shown)
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A message that the record keeps though the boundary has passed it: the anchor, a system prompt.
@@ -113,6 +137,46 @@ class Pin:
     def to_json(self) -> dict[str, Any]:
         """The pin as a JSON object."""
         return {"id": self.id, "text": self.text, "source": self.source}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Pin:
+        """The pin of `to_json`'s object."""
+        return cls(stored["id"], stored["text"], stored["source"])
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Messages that a rewind took out of the conversation; kept, and never shown again.
+
+    Attributes:
+        revision: of the record before the rewind; names the branch within the session.
+        entries: the messages, with the places they had.
+    """
+
+    revision: int
+    entries: tuple[Entry, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The branch as a JSON object."""
+        return {"revision": self.revision, "messages": [entry.to_json() for entry in self.entries]}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Branch:
+        """The branch of `to_json`'s object."""
+        return cls(stored["revision"], tuple(map(Entry.from_json, stored["messages"])))
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to pay for the next summary of a session; it ends with the revision that it was taken on.
+
+    Attributes:
+        holder: who has it: any text that nobody else uses.
+        until: when it ends by itself, in seconds since 1970.
+    """
+
+    holder: str
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +266,28 @@ class Totals:
             messages=self.messages + len(entries),
             live_tokens=self.live_tokens + sum(entry.tokens for entry in entries),
             live_turns=self.live_turns + _turns(entries),
-            counter=self.counter or entries[-1].counter,
+            counter=self.counter or (entries[-1].counter if entries else ""),
+        )
+
+    @classmethod
+    def of(cls, record: Record, live: Sequence[Entry], counter: str) -> Totals:
+        """The sums of a session with this record and these live messages.
+
+        Args:
+            record: the record.
+            live: the messages from the boundary on.
+            counter: fingerprint of a counter, for a session where nothing is live. What was counted with
+                different ones says so, and is counted anew by the next append.
+        """
+        counters = {kept.counter for kept in (*live, record.anchor) if kept}
+        return cls(
+            next_seq=record.boundary + len(live),
+            messages=record.boundary + len(live),
+            live_tokens=sum(entry.tokens for entry in live),
+            live_turns=_turns(live),
+            anchor_tokens=record.anchor.tokens if record.anchor else 0,
+            overhead_tokens=record.overhead_tokens,
+            counter=counter if not counters else SEVERAL if len(counters) > 1 else counters.pop(),
         )
 
     def less(self, covered: Sequence[Entry], record: Record) -> Totals:
@@ -254,6 +339,76 @@ class Snapshot:
     pins: tuple[Pin, ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
     totals: Totals = field(default_factory=Totals)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a consolidation changes, all of it or nothing.
+
+    Attributes:
+        record: the new one, its revision moved by one.
+        covered: messages that are no longer live.
+        segments: to keep by id, children of merged ones among them.
+        pins: to add.
+    """
+
+    record: Record
+    covered: tuple[Entry, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    pins: tuple[Pin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What a rewind or a reconcile changes, all of it or nothing.
+
+    Attributes:
+        record: the new one, its revision moved by one where messages leave; None when messages are only added.
+        keep: how many messages stay; the rest are closed, as one branch.
+        entries: messages to add after them.
+        unpinned: ids of pins whose source is closed.
+    """
+
+    record: Record | None
+    keep: int
+    entries: tuple[Entry, ...] = ()
+    unpinned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Everything that is kept of a session.
+
+    Attributes:
+        record: its record.
+        entries: the transcript.
+        branches: what rewinds closed, oldest first.
+        segments: all that were ever kept, children of merged ones among them.
+        pins: oldest first.
+        metadata: as name and text.
+    """
+
+    record: Record = field(default_factory=Record)
+    entries: tuple[Entry, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a session's records hold.
+
+    Attributes:
+        record: the record.
+        pins: what is pinned, oldest first.
+        metadata: as name and text.
+    """
+
+    record: Record = field(default_factory=Record)
+    pins: tuple[Pin, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
 
 
 def recounted(entries: tuple[Entry, ...], counter: str, count: Callable[[Message], int]) -> tuple[Entry, ...]:

@@ -1,73 +1,62 @@
-"""Decides what a store must do: two small protocols, and both together.
+"""Decides what a store must do: three capabilities that a host may own apart, and a store that has them together.
 
 Every method is a coroutine. A store for sync callers never suspends in one (it does its work and returns); a
-store for async callers may. Session ids are opaque text with any characters. What a method promises holds for
-callers on any thread.
+store for async callers may, and `for_async` gives the face of a store that its async callers use. Session ids
+are opaque text with any characters. What a method promises holds for callers on any thread. Whatever happens
+to the process, a call has happened whole or not at all.
+
+A `Transcript` and a `Records` given apart become one store with `stores/joined.py`, which says what is weaker then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from slidemem.archive import Segment
-from slidemem.state import Entry, Pin, Record, Recount, Snapshot, Totals
+from slidemem.state import Branch, Change, Entry, Held, Key, Lease, Pin, Recount, Rewrite, Snapshot, Totals, Whole
 
 
+@runtime_checkable
 class Transcript(Protocol):
-    """Every message ever appended, in order."""
+    """Every message of the conversation, in order; a message's `seq` is its place, from 0."""
 
-    async def append(
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None
-    ) -> Totals:
-        """Add messages at the end, all or none, and move the session's totals by them.
-
-        Args:
-            session: its id; a new one begins empty.
-            entries: in order; their `seq` is ignored.
-            metadata: the session's metadata from now on; None leaves it.
-
-        Returns:
-            The totals with them; the last of them has the `seq` before `next_seq`.
-        """
+    async def append(self, session: str, entries: Sequence[Entry]) -> object:
+        """Add messages at the end, all or none; their `seq` is ignored."""
         ...
 
     async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
         """The messages with `start <= seq < end`, in order; to the last one when `end` is None."""
         ...
 
+    async def cut(self, session: str, keep: int) -> None:
+        """Take all but the first `keep` messages out of the conversation; who can keeps them as a branch."""
+        ...
 
+    async def clear(self, session: str) -> None:
+        """Delete all messages for good."""
+        ...
+
+
+@runtime_checkable
 class Records(Protocol):
     """The small state of a session, changed as a whole."""
 
-    async def commit(
-        self,
-        session: str,
-        expected: int,
-        record: Record,
-        covered: Sequence[Entry],
-        segments: Sequence[Segment],
-        pins: Sequence[Pin],
-    ) -> bool:
-        """Replace the record if its revision is still `expected`; all of this, or nothing.
-
-        Args:
-            session: its id.
-            expected: revision of the record that the new one was made from.
-            record: the new one.
-            covered: messages that are no longer live; the totals are lowered by them.
-            segments: to keep by id, children of merged segments among them.
-            pins: to add.
-
-        Returns:
-            Whether it was replaced.
-        """
+    async def held(self, session: str) -> Held:
+        """Record, pins and metadata as of one instant; empty ones for a session that is not there."""
         ...
 
-    async def recount(self, session: str, expected: int, counts: Recount) -> None:
-        """Store other counts of the live messages, and the sums of them, if the revision is still `expected`.
+    async def describe(self, session: str, metadata: Sequence[tuple[str, str]]) -> None:
+        """Replace the session's metadata."""
+        ...
 
-        Only tokens change, and only of messages that are there; messages appended since keep theirs.
+    async def commit(self, session: str, expected: int, change: Change) -> bool:
+        """Apply a change if the record's revision is still `expected`; all of it, or nothing.
+
+        Pins are added, or replace the one with their id; segments are kept by id; a lease is gone.
+
+        Returns:
+            Whether it was applied.
         """
         ...
 
@@ -83,14 +72,120 @@ class Records(Protocol):
         """Remove a pin; False when there was none."""
         ...
 
+    async def claim(self, session: str, expected: int, lease: Lease, now: float) -> bool:
+        """Take the lease if the revision is `expected` and nobody else has it beyond `now`.
+
+        Returns:
+            Whether `lease.holder` has it now.
+        """
+        ...
+
+    async def release(self, session: str, holder: str) -> None:
+        """Give the lease back, if it is this holder's."""
+        ...
+
     async def clear(self, session: str) -> None:
         """Delete all of a session for good; only its revision lives on, moved by one."""
         ...
 
 
-class Store(Transcript, Records, Protocol):
-    """Both, with what a read needs in one piece."""
+class Postings(Protocol):
+    """Which words occur in which messages of a session."""
+
+
+@runtime_checkable
+class Store(Transcript, Records, Postings, Protocol):
+    """All capabilities, each change atomic over all of them."""
+
+    async def append(
+        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+    ) -> Totals:
+        """Add messages at the end, all or none, and move the session's totals by them.
+
+        A message with an id that says what the latest one with that id says is that message, and is left out.
+
+        Args:
+            session: its id; a new one begins empty.
+            entries: in order; their `seq` is ignored.
+            metadata: the session's metadata from now on; None leaves it.
+
+        Returns:
+            The totals with them; the last of them has the `seq` before `next_seq`.
+        """
+        ...
+
+    async def keys(self, session: str) -> tuple[Key, ...]:
+        """The keys of all messages of the transcript, in order."""
+        ...
 
     async def snapshot(self, session: str) -> Snapshot:
         """Record, live messages, pins, metadata and totals as of one instant."""
         ...
+
+    async def recount(self, session: str, expected: int, counts: Recount) -> None:
+        """Store other counts of the live messages, and the sums of them, if the revision is still `expected`.
+
+        Only tokens change, and only of messages that are there; messages appended since keep theirs.
+        """
+        ...
+
+    async def rewrite(
+        self,
+        session: str,
+        expected: tuple[int, int],
+        rewrite: Rewrite,
+        metadata: Sequence[tuple[str, str]] | None = None,
+    ) -> Totals | None:
+        """Close the messages from `rewrite.keep` on, as one branch, and add others in their place.
+
+        The totals are those of what is live then. A lease is gone when the record changes.
+
+        Args:
+            session: its id.
+            expected: revision of the record, and number of messages, that the rewrite was planned on.
+            rewrite: what changes; all of it, or nothing.
+            metadata: the session's metadata from now on; None leaves it.
+
+        Returns:
+            The totals with it; None when the session has moved on and nothing was changed.
+        """
+        ...
+
+    async def branches(self, session: str) -> tuple[Branch, ...]:
+        """What rewinds took out of the conversation, oldest first."""
+        ...
+
+    async def whole(self, session: str) -> Whole:
+        """Everything that is kept of a session, as of one instant."""
+        ...
+
+    async def restore(self, session: str, expected: tuple[int, int], whole: Whole) -> bool:
+        """Put a whole session in the place of what is there, if that is still of this revision and length.
+
+        The record is stored with a revision beyond both, so that whatever is in flight is dropped.
+
+        Returns:
+            Whether it was put there.
+        """
+        ...
+
+    async def sessions(self) -> tuple[str, ...]:
+        """Ids of the sessions that hold anything, in the order in which they began."""
+        ...
+
+
+Part = TypeVar("Part")
+
+
+@runtime_checkable
+class Blocking(Protocol):
+    """A store, or a part of one, whose methods never suspend but take a while: on a disk, say."""
+
+    def for_async(self) -> Any:
+        """The face that async callers use, which does the same work without holding their event loop."""
+        ...
+
+
+def awaited(part: Part) -> Part:
+    """A store, or a part of one, as async callers reach it."""
+    return cast("Part", part.for_async()) if isinstance(part, Blocking) else part

@@ -3,22 +3,84 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from slidemem.archive import Segment
-from slidemem.state import Entry, Pin, Record, Recount, Snapshot, Totals
+from slidemem.messages import digest
+from slidemem.state import (
+    Branch,
+    Change,
+    Entry,
+    Held,
+    Key,
+    Lease,
+    Pin,
+    Record,
+    Recount,
+    Rewrite,
+    Snapshot,
+    Totals,
+    Whole,
+    key_of,
+)
 
 
 @dataclass(slots=True)
 class _Session:
     entries: list[Entry] = field(default_factory=list[Entry])
+    said: dict[str, str] = field(default_factory=dict[str, str])  # digest by the host's id
+    branches: list[Branch] = field(default_factory=list[Branch])
     record: Record = field(default_factory=Record)
     totals: Totals = field(default_factory=Totals)
     pins: dict[str, Pin] = field(default_factory=dict[str, Pin])
     metadata: tuple[tuple[str, str], ...] = ()
     segments: dict[str, Segment] = field(default_factory=dict[str, Segment])
+    lease: Lease | None = None
+
+    @property
+    def live(self) -> list[Entry]:
+        return self.entries[self.record.boundary :]
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        new = self._unsaid(entries)
+        self.entries.extend(new)
+        self.totals = self.totals.plus(new)
+
+    def _unsaid(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Those that are not there already, numbered."""
+        new: list[Entry] = []
+        saying: dict[str, str] = {}
+        for entry in entries:
+            id_, said = entry.message.id, digest(entry.message)
+            if id_ is not None:
+                if saying.get(id_, self.said.get(id_)) == said:
+                    continue
+                saying[id_] = said
+            new.append(replace(entry, seq=self.totals.next_seq + len(new)))
+        self.said.update(saying)
+        return tuple(new)
+
+    def fill(self, entries: Sequence[Entry]) -> None:
+        """Hold these messages and no others, one said twice with its id twice."""
+        self.entries = [replace(entry, seq=seq) for seq, entry in enumerate(entries)]
+        self.said = {
+            entry.message.id: digest(entry.message) for entry in self.entries if entry.message.id is not None
+        }
+        self.totals = Totals().plus(self.entries)
+
+    def cut(self, keep: int) -> None:
+        closed = tuple(self.entries[keep:])
+        if closed:
+            self.branches.append(Branch(self.record.revision, closed))
+        totals = self.totals
+        self.fill(self.entries[:keep])
+        self.totals = totals
+
+    def become(self, record: Record) -> None:
+        """Take a record that was rewound, with the sums of what is live then."""
+        self.record, self.lease = record, None
+        self.totals = Totals.of(record, self.live, self.totals.counter)
 
 
 class MemoryStore:
@@ -29,20 +91,22 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
-        self._sessions: defaultdict[str, _Session] = defaultdict(_Session)
+        self._sessions: dict[str, _Session] = {}
         self._lock = threading.Lock()
         self.rows_read = 0
 
+    def __repr__(self) -> str:
+        return f"MemoryStore({len(self._sessions)} sessions)"
+
+    # -------------------------------------------------------------- transcript
+
     async def append(
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None
+        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
     ) -> Totals:
-        """See `Transcript.append`."""
+        """See `Store.append`."""
         with self._lock:
-            kept = self._sessions[session]
-            first = kept.totals.next_seq
-            numbered = tuple(replace(entry, seq=first + at) for at, entry in enumerate(entries))
-            kept.entries.extend(numbered)
-            kept.totals = kept.totals.plus(numbered)
+            kept = self._begun(session)
+            kept.add(entries)
             if metadata is not None:
                 kept.metadata = tuple(metadata)
             return kept.totals
@@ -52,75 +116,186 @@ class MemoryStore:
         with self._lock:
             return self._read(session, start, end)
 
+    async def keys(self, session: str) -> tuple[Key, ...]:
+        """See `Store.keys`."""
+        with self._lock:
+            return tuple(map(key_of, self._there(session).entries))
+
+    async def cut(self, session: str, keep: int) -> None:
+        """See `Transcript.cut`."""
+        with self._lock:
+            kept = self._begun(session)
+            kept.cut(keep)
+            kept.totals = Totals.of(kept.record, kept.live, kept.totals.counter)
+
+    async def branches(self, session: str) -> tuple[Branch, ...]:
+        """See `Store.branches`."""
+        with self._lock:
+            return tuple(self._there(session).branches)
+
+    # -------------------------------------------------------------- records
+
+    async def held(self, session: str) -> Held:
+        """See `Records.held`."""
+        with self._lock:
+            kept = self._there(session)
+            return Held(kept.record, tuple(kept.pins.values()), kept.metadata)
+
+    async def describe(self, session: str, metadata: Sequence[tuple[str, str]]) -> None:
+        """See `Records.describe`."""
+        with self._lock:
+            self._begun(session).metadata = tuple(metadata)
+
+    async def commit(self, session: str, expected: int, change: Change) -> bool:
+        """See `Records.commit`."""
+        with self._lock:
+            if self._there(session).record.revision != expected:
+                return False
+            kept = self._begun(session)
+            kept.record, kept.lease = change.record, None
+            kept.totals = kept.totals.less(
+                [kept.entries[entry.seq] for entry in change.covered if entry.seq < len(kept.entries)], change.record
+            )
+            kept.segments.update({segment.id: segment for segment in change.segments})
+            kept.pins.update({pin.id: pin for pin in change.pins})
+            return True
+
+    async def segment(self, session: str, id_: str) -> Segment | None:
+        """See `Records.segment`."""
+        with self._lock:
+            return self._there(session).segments.get(id_)
+
+    async def pin(self, session: str, pin: Pin) -> None:
+        """See `Records.pin`."""
+        with self._lock:
+            self._begun(session).pins[pin.id] = pin
+
+    async def unpin(self, session: str, id_: str) -> bool:
+        """See `Records.unpin`."""
+        with self._lock:
+            return self._there(session).pins.pop(id_, None) is not None
+
+    async def claim(self, session: str, expected: int, lease: Lease, now: float) -> bool:
+        """See `Records.claim`."""
+        with self._lock:
+            kept = self._there(session)
+            taken = kept.lease is not None and kept.lease.holder != lease.holder and kept.lease.until > now
+            if kept.record.revision != expected or taken:
+                return False
+            self._begun(session).lease = lease
+            return True
+
+    async def release(self, session: str, holder: str) -> None:
+        """See `Records.release`."""
+        with self._lock:
+            kept = self._there(session)
+            if kept.lease is not None and kept.lease.holder == holder:
+                kept.lease = None
+
+    async def clear(self, session: str) -> None:
+        """See `Records.clear`."""
+        with self._lock:
+            revision = self._there(session).record.revision
+            self._sessions[session] = _Session(record=Record(revision=revision + 1))
+
+    # -------------------------------------------------------------- all together
+
     async def snapshot(self, session: str) -> Snapshot:
         """See `Store.snapshot`."""
         with self._lock:
-            if session not in self._sessions:
-                return Snapshot()
-            kept = self._sessions[session]
+            kept = self._there(session)
             live = self._read(session, kept.record.boundary, None)
             return Snapshot(kept.record, live, tuple(kept.pins.values()), kept.metadata, kept.totals)
 
-    async def commit(
-        self,
-        session: str,
-        expected: int,
-        record: Record,
-        covered: Sequence[Entry],
-        segments: Sequence[Segment],
-        pins: Sequence[Pin],
-    ) -> bool:
-        """See `Records.commit`."""
-        with self._lock:
-            kept = self._sessions[session]
-            if kept.record.revision != expected:
-                return False
-            kept.record = record
-            kept.totals = kept.totals.less(kept.entries[covered[0].seq : covered[-1].seq + 1], record)
-            kept.segments.update({segment.id: segment for segment in segments})
-            kept.pins.update({pin.id: pin for pin in pins})
-            return True
-
     async def recount(self, session: str, expected: int, counts: Recount) -> None:
-        """See `Records.recount`."""
+        """See `Store.recount`."""
         with self._lock:
-            kept = self._sessions[session]
-            if kept.record.revision != expected:
+            if self._there(session).record.revision != expected:
                 return
+            kept = self._begun(session)
+            there = range(len(kept.entries))
             for seq, tokens in counts.tokens.items():
+                if seq not in there:
+                    continue
                 kept.entries[seq] = replace(kept.entries[seq], tokens=tokens, counter=counts.counter)
-            live = kept.entries[kept.record.boundary :]
             kept.totals = replace(
                 kept.totals,
-                live_tokens=sum(entry.tokens for entry in live),
+                live_tokens=sum(entry.tokens for entry in kept.live),
                 anchor_tokens=counts.anchor_tokens,
                 overhead_tokens=counts.overhead_tokens,
                 counter=counts.counter,
             )
 
-    async def segment(self, session: str, id_: str) -> Segment | None:
-        """See `Records.segment`."""
+    async def rewrite(
+        self,
+        session: str,
+        expected: tuple[int, int],
+        rewrite: Rewrite,
+        metadata: Sequence[tuple[str, str]] | None = None,
+    ) -> Totals | None:
+        """See `Store.rewrite`."""
         with self._lock:
-            return self._sessions[session].segments.get(id_) if session in self._sessions else None
+            kept = self._there(session)
+            if (kept.record.revision, kept.totals.next_seq) != expected:
+                return None
+            kept = self._begun(session)
+            if rewrite.record is not None:
+                kept.cut(rewrite.keep)
+                kept.become(rewrite.record)
+            for id_ in rewrite.unpinned:
+                kept.pins.pop(id_, None)
+            kept.add(rewrite.entries)
+            if metadata is not None:
+                kept.metadata = tuple(metadata)
+            return kept.totals
 
-    async def pin(self, session: str, pin: Pin) -> None:
-        """See `Records.pin`."""
+    async def whole(self, session: str) -> Whole:
+        """See `Store.whole`."""
         with self._lock:
-            self._sessions[session].pins[pin.id] = pin
+            kept = self._there(session)
+            return Whole(
+                record=kept.record,
+                entries=tuple(kept.entries),
+                branches=tuple(kept.branches),
+                segments=tuple(kept.segments.values()),
+                pins=tuple(kept.pins.values()),
+                metadata=kept.metadata,
+            )
 
-    async def unpin(self, session: str, id_: str) -> bool:
-        """See `Records.unpin`."""
+    async def restore(self, session: str, expected: tuple[int, int], whole: Whole) -> bool:
+        """See `Store.restore`."""
         with self._lock:
-            return session in self._sessions and self._sessions[session].pins.pop(id_, None) is not None
+            there = self._there(session)
+            if (there.record.revision, there.totals.next_seq) != expected:
+                return False
+            kept = _Session(
+                branches=list(whole.branches),
+                pins={pin.id: pin for pin in whole.pins},
+                metadata=whole.metadata,
+                segments={segment.id: segment for segment in whole.segments},
+            )
+            kept.fill(whole.entries)
+            kept.become(replace(whole.record, revision=max(expected[0], whole.record.revision) + 1))
+            self._sessions[session] = kept
+            return True
 
-    async def clear(self, session: str) -> None:
-        """See `Records.clear`."""
+    async def sessions(self) -> tuple[str, ...]:
+        """See `Store.sessions`."""
         with self._lock:
-            revision = self._sessions[session].record.revision if session in self._sessions else 0
-            self._sessions[session] = _Session(record=Record(revision=revision + 1))
+            return tuple(id_ for id_, kept in self._sessions.items() if _holds(kept))
+
+    def _there(self, session: str) -> _Session:
+        """The session, or an empty one that is not kept."""
+        return self._sessions.get(session) or _Session()
+
+    def _begun(self, session: str) -> _Session:
+        return self._sessions.setdefault(session, _Session())
 
     def _read(self, session: str, start: int, end: int | None) -> tuple[Entry, ...]:
-        entries = self._sessions[session].entries if session in self._sessions else []
-        rows = tuple(entries[start:end])
+        rows = tuple(self._there(session).entries[start:end])
         self.rows_read += len(rows)
         return rows
+
+
+def _holds(kept: _Session) -> bool:
+    return bool(kept.entries or kept.branches or kept.pins or kept.metadata or kept.record.archive.segments)

@@ -1,0 +1,199 @@
+"""Decides how a transcript and records that a host owns apart work as one store, and what is weaker then.
+
+There is no transaction over both. The sums of a session are made of its live messages at each call; a rewind
+changes the record first and the transcript after it, so that in between no message is lost, and one that was to
+leave is still there. The boundary is checked by the digest of its message whenever it is read: where the host has
+edited the list behind our back, the record says nothing about it any more, and everything is live again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from slidemem.archive import Segment
+from slidemem.messages import digest
+from slidemem.state import (
+    Branch,
+    Change,
+    Entry,
+    Held,
+    Key,
+    Lease,
+    Pin,
+    Record,
+    Recount,
+    Rewrite,
+    Snapshot,
+    Totals,
+    Whole,
+    key_of,
+)
+from slidemem.stores.base import Records, Transcript, awaited
+
+
+class JoinedStore:
+    """A store of a transcript and records that are kept apart.
+
+    Args:
+        transcript: the home of the messages.
+        records: the home of the rest.
+    """
+
+    def __init__(self, transcript: Transcript, records: Records) -> None:
+        self.transcript = transcript
+        self.records = records
+
+    def for_async(self) -> JoinedStore:
+        """See `Blocking.for_async`, of both."""
+        return JoinedStore(awaited(self.transcript), awaited(self.records))
+
+    # -------------------------------------------------------------- transcript
+
+    async def append(
+        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+    ) -> Totals:
+        """See `Store.append`; a message that is there already is looked for among the live ones."""
+        live = (await self.snapshot(session)).live
+        await self.transcript.append(session, _unsaid(live, entries))
+        if metadata is not None:
+            await self.records.describe(session, metadata)
+        return (await self.snapshot(session)).totals
+
+    async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
+        """See `Transcript.read`."""
+        return await self.transcript.read(session, start, end)
+
+    async def cut(self, session: str, keep: int) -> None:
+        """See `Transcript.cut`."""
+        await self.transcript.cut(session, keep)
+
+    async def keys(self, session: str) -> tuple[Key, ...]:
+        """See `Store.keys`."""
+        return tuple(map(key_of, await self.transcript.read(session)))
+
+    async def branches(self, session: str) -> tuple[Branch, ...]:  # noqa: ARG002  # the protocol's
+        """None: a transcript apart keeps what it closes, if it does, in its own way."""
+        return ()
+
+    # -------------------------------------------------------------- records
+
+    async def held(self, session: str) -> Held:
+        """See `Records.held`; the record of a list that was edited since says nothing."""
+        return (await self._looked_at(session))[0]
+
+    async def describe(self, session: str, metadata: Sequence[tuple[str, str]]) -> None:
+        """See `Records.describe`."""
+        await self.records.describe(session, metadata)
+
+    async def commit(self, session: str, expected: int, change: Change) -> bool:
+        """See `Records.commit`."""
+        return await self.records.commit(session, expected, change)
+
+    async def segment(self, session: str, id_: str) -> Segment | None:
+        """See `Records.segment`."""
+        return await self.records.segment(session, id_)
+
+    async def pin(self, session: str, pin: Pin) -> None:
+        """See `Records.pin`."""
+        await self.records.pin(session, pin)
+
+    async def unpin(self, session: str, id_: str) -> bool:
+        """See `Records.unpin`."""
+        return await self.records.unpin(session, id_)
+
+    async def claim(self, session: str, expected: int, lease: Lease, now: float) -> bool:
+        """See `Records.claim`."""
+        return await self.records.claim(session, expected, lease, now)
+
+    async def release(self, session: str, holder: str) -> None:
+        """See `Records.release`."""
+        await self.records.release(session, holder)
+
+    async def clear(self, session: str) -> None:
+        """See `Records.clear`; the messages go first."""
+        await self.transcript.clear(session)
+        await self.records.clear(session)
+
+    # -------------------------------------------------------------- all together
+
+    async def snapshot(self, session: str) -> Snapshot:
+        """See `Store.snapshot`; the record is read first, so that what is appended meanwhile is live."""
+        held, live = await self._looked_at(session)
+        totals = Totals.of(held.record, live, live[-1].counter if live else "")
+        return Snapshot(held.record, live, held.pins, held.metadata, totals)
+
+    async def recount(self, session: str, expected: int, counts: Recount) -> None:
+        """Nothing: no sums are kept."""
+
+    async def rewrite(
+        self,
+        session: str,
+        expected: tuple[int, int],
+        rewrite: Rewrite,
+        metadata: Sequence[tuple[str, str]] | None = None,
+    ) -> Totals | None:
+        """See `Store.rewrite`; an append that comes between the look and the change is closed with the rest."""
+        now = await self.snapshot(session)
+        if (now.record.revision, now.totals.next_seq) != expected:
+            return None
+        if rewrite.record is not None:
+            if not await self.records.commit(session, expected[0], Change(rewrite.record)):
+                return None
+            await self.transcript.cut(session, rewrite.keep)
+        for id_ in rewrite.unpinned:
+            await self.records.unpin(session, id_)
+        return await self.append(session, rewrite.entries, metadata)
+
+    async def whole(self, session: str) -> Whole:
+        """See `Store.whole`."""
+        held, _ = await self._looked_at(session)
+        left, segments = list(held.record.archive.segments), dict[str, Segment]()
+        while left:
+            one = left.pop()
+            segments[one.id] = one
+            children = [await self.records.segment(session, id_) for id_ in one.children]
+            left.extend(child for child in children if child)
+        entries = await self.transcript.read(session)
+        return Whole(held.record, entries, (), tuple(segments.values()), held.pins, held.metadata)
+
+    async def restore(self, session: str, expected: tuple[int, int], whole: Whole) -> bool:
+        """See `Store.restore`; closed branches are left out, and the messages come first."""
+        now = await self.snapshot(session)
+        if (now.record.revision, now.totals.next_seq) != expected:
+            return False
+        await self.transcript.cut(session, 0)
+        await self.transcript.append(session, whole.entries)
+        for pin in (await self.records.held(session)).pins:
+            await self.records.unpin(session, pin.id)
+        await self.records.describe(session, whole.metadata)
+        record = replace(whole.record, revision=max(expected[0], whole.record.revision) + 1)
+        return await self.records.commit(session, expected[0], Change(record, (), whole.segments, whole.pins))
+
+    async def sessions(self) -> tuple[str, ...]:
+        """None: who owns the transcript knows its sessions."""
+        return ()
+
+    async def _looked_at(self, session: str) -> tuple[Held, tuple[Entry, ...]]:
+        """The records and the live messages, the record being empty where the list was edited."""
+        held = await self.records.held(session)
+        record = held.record
+        if not record.boundary:
+            return held, await self.transcript.read(session)
+        last, *live = await self.transcript.read(session, record.boundary - 1) or (None,)
+        first = digest(live[0].message) if live else record.boundary_digest
+        if last is not None and record.boundary_digest in {"", first}:
+            return held, tuple(live)
+        return replace(held, record=Record(revision=record.revision)), await self.transcript.read(session)
+
+
+def _unsaid(live: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
+    said = {entry.message.id: digest(entry.message) for entry in live if entry.message.id is not None}
+    new: list[Entry] = []
+    for entry in entries:
+        id_, text = entry.message.id, digest(entry.message)
+        if id_ is None or said.get(id_) != text:
+            new.append(entry)
+        if id_ is not None:
+            said[id_] = text
+    return new
