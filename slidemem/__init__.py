@@ -4,58 +4,91 @@ from slidemem.archive import Retention, Segment
 from slidemem.compose import Context, Receipt, Zones
 from slidemem.config import Options
 from slidemem.consolidate import Consolidator, ExtractiveConsolidator, SummaryRequest
+from slidemem.conversation import ConversationMemory
+from slidemem.due import DueJob
 from slidemem.errors import (
     AsyncOnly,
     BudgetError,
     BudgetTooSmall,
     ConfigurationError,
+    InvalidExport,
     InvalidMessage,
     InvalidTranscript,
     MissingExtra,
     OversizeMessage,
     PinBudgetError,
+    SessionExists,
     SlidememError,
+    StoreBusy,
+    StoreError,
+    TranscriptMismatch,
+    UnknownReference,
     VocabularyMissing,
 )
 from slidemem.events import Event, Stats
-from slidemem.memory import ConversationMemory, SlideMem
-from slidemem.messages import Mark, Message, MessageCodec, Part, ToolCall
+from slidemem.flow import Explanation
+from slidemem.memory import SlideMem
+from slidemem.messages import Mark, Message, MessageCodec, Part, PartKind, Role, ToolCall
 from slidemem.openai_format import from_openai, to_openai
-from slidemem.state import Pin
+from slidemem.plan import Plan
+from slidemem.rewind import Reconciled
+from slidemem.settle import Consolidation
+from slidemem.state import Branch, Pin
+from slidemem.stores.log import MessageLog, RewritableLog
+from slidemem.stores.memory import MemoryStore
+from slidemem.stores.sqlite import SQLiteStore
 from slidemem.tokens import TokenCounter, approximate_counter, count_tokens, tiktoken_counter
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsyncOnly",
+    "Branch",
     "BudgetError",
     "BudgetTooSmall",
     "ConfigurationError",
+    "Consolidation",
     "Consolidator",
     "Context",
     "ConversationMemory",
+    "DueJob",
     "Event",
+    "Explanation",
     "ExtractiveConsolidator",
+    "InvalidExport",
     "InvalidMessage",
     "InvalidTranscript",
     "Mark",
+    "MemoryStore",
     "Message",
     "MessageCodec",
+    "MessageLog",
     "MissingExtra",
     "Options",
     "OversizeMessage",
     "Part",
+    "PartKind",
     "Pin",
     "PinBudgetError",
+    "Plan",
     "Receipt",
+    "Reconciled",
     "Retention",
+    "RewritableLog",
+    "Role",
+    "SQLiteStore",
     "Segment",
+    "SessionExists",
     "SlideMem",
     "SlidememError",
     "Stats",
+    "StoreBusy",
+    "StoreError",
     "SummaryRequest",
     "TokenCounter",
     "ToolCall",
+    "TranscriptMismatch",
+    "UnknownReference",
     "VocabularyMissing",
     "Zones",
     "approximate_counter",

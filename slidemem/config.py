@@ -15,6 +15,7 @@ Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
 Tokens = Annotated[StrictInt, Field(ge=0, le=MOST)]
 Positive = Annotated[StrictInt, Field(ge=1, le=MOST)]
 Share = Fraction | Tokens
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Options(BaseModel):
@@ -36,7 +37,9 @@ class Options(BaseModel):
         archive_role: where the head stands: `merge` (in front of the first shown user message's text), or a
             message of its own with the role `user` or `system`.
         alternate: join neighbouring messages of one role, the user's own too.
-        mode: `inline` (consolidate while appending) or `manual` (only when asked).
+        mode: `inline` (consolidate while appending), `background` (behind the caller's back, on a thread or in
+            a task) or `manual` (only when asked).
+        flush_seconds: how long `flush`, and the end of the process, wait for what runs in the background.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,7 +58,8 @@ class Options(BaseModel):
     oversize: Literal["clamp", "raise"] = "clamp"
     archive_role: Literal["merge", "user", "system"] = "merge"
     alternate: StrictBool = False
-    mode: Literal["inline", "manual"] = "inline"
+    mode: Literal["inline", "background", "manual"] = "inline"
+    flush_seconds: Seconds = 30.0
 
     @classmethod
     def of(cls, **options: Any) -> Options:

@@ -1,36 +1,34 @@
-"""The behaviour of a session, once, as coroutines over the store protocols; consolidation is in `settle.py`.
+"""The behaviour of a session, once, as coroutines over the store protocols.
 
 An async caller awaits a flow on a store that may suspend; a sync caller runs it with `drive` on a store that
 never does. No thread, no event loop and no copy of anything: what a flow decides is `plan.py`'s and
-`compose.py`'s.
+`compose.py`'s. Consolidation is in `settle.py`, rewind and reconcile in `rewind.py`, whole sessions in
+`export.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
 
 from slidemem.archive import Segment
 from slidemem.compose import Call, Context, compose
-from slidemem.errors import InvalidMessage, OversizeMessage, PinBudgetError
+from slidemem.entries import read
+from slidemem.errors import InvalidMessage, PinBudgetError, UnknownReference
 from slidemem.events import Stats
 from slidemem.messages import Message, user
 from slidemem.openai_format import Given, read_openai
-from slidemem.plan import headed_by, pinned_tokens
-from slidemem.present import barest, clamp, mend, oversize
+from slidemem.plan import Plan, narrowed, pinned_tokens, planned
+from slidemem.present import mend
 from slidemem.session import Session
-from slidemem.settle import pin_of, settle
-from slidemem.state import Entry, Pin, Recount, Totals, recounted
-
-_EXPORT: Final = 1  # schema of an exported session
-
+from slidemem.settle import grown, pin_of
+from slidemem.state import Branch, Pin, recounted
 
 # ------------------------------------------------------------------ append and context
 
 
 async def append(session: Session, given: Given | Sequence[Given]) -> None:
-    """Store messages, all or none, and consolidate when that is due (`mode="inline"`).
+    """Store messages, all or none, and see to what is due then.
 
     The messages are stored first: when it is interrupted while a summariser works, they are there, and nothing
     else has changed.
@@ -42,12 +40,7 @@ async def append(session: Session, given: Given | Sequence[Given]) -> None:
     entries = read(session, given)
     if not entries:
         return
-    totals = await session.store.append(session.id, entries, session.metadata)
-    other = totals.counter != session.tally.fingerprint
-    if other:
-        await _recount(session)
-    if session.options.mode == "inline" and (other or _near(totals, session)):
-        await settle(session)
+    await grown(session, await session.store.append(session.id, entries, session.metadata))
 
 
 async def context(
@@ -88,23 +81,71 @@ async def clear(session: Session) -> None:
     session.forget()
 
 
-async def export(session: Session) -> dict[str, Any]:
-    """The whole session as one JSON object, to be read by eye or kept."""
-    snapshot = await session.store.snapshot(session.id)
-    entries = await session.store.read(session.id)
-    return {
-        "schema": _EXPORT,
-        "session": session.id,
-        "metadata": dict(snapshot.metadata),
-        "pins": [pin.to_json() for pin in snapshot.pins],
-        "record": snapshot.record.to_json(),
-        "transcript": [entry.to_json() for entry in entries],
-    }
+async def branches(session: Session) -> tuple[Branch, ...]:
+    """What rewinds took out of the conversation, oldest first."""
+    return await session.store.branches(session.id)
+
+
+async def plan(session: Session) -> Plan:
+    """Where the session stands in its budget, and what would be consolidated."""
+    snapshot = await session.snapshot()
+    layout = narrowed(session.lay_out(snapshot), session.layouts.taken(session.id))
+    return planned(snapshot, layout, session.options, session.tally)
+
+
+# ------------------------------------------------------------------ archive
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where a segment of the archive comes from.
+
+    Attributes:
+        segment: the segment.
+        children: explanations of the segments it was merged from, oldest first.
+        messages: what it was made from, when it was made from messages.
+    """
+
+    segment: Segment
+    children: tuple[Explanation, ...]
+    messages: tuple[Message, ...]
 
 
 async def archive(session: Session) -> tuple[Segment, ...]:
     """The archive's segments, oldest first."""
-    return (await session.store.snapshot(session.id)).record.archive.segments
+    return (await session.store.held(session.id)).record.archive.segments
+
+
+async def explain(session: Session, segment: Segment | str) -> Explanation:
+    """Where a segment comes from, down to the messages.
+
+    Raises:
+        UnknownReference: the archive has no such segment, nor has one of its merged ones.
+    """
+    wanted = segment.id if isinstance(segment, Segment) else segment
+    left = list(await archive(session))
+    while left:
+        one = left.pop(0)
+        if one.id == wanted:
+            return await _explained(session, one)
+        left.extend(await _children(session, one))
+    raise UnknownReference(f"the archive has no segment {wanted!r:.80}; `archive()` lists the top-level ones")
+
+
+async def _explained(session: Session, segment: Segment) -> Explanation:
+    if segment.children:
+        parts = [await _explained(session, child) for child in await _children(session, segment)]
+        return Explanation(segment, tuple(parts), ())
+    source = await session.store.read(session.id, segment.start, segment.end)
+    return Explanation(segment, (), tuple(entry.message for entry in source))
+
+
+async def _children(session: Session, segment: Segment) -> list[Segment]:
+    children = [await session.store.segment(session.id, id_) for id_ in segment.children]
+    return [child for child in children if child]
+
+
+# ------------------------------------------------------------------ figures
 
 
 async def stats(session: Session) -> Stats:
@@ -121,6 +162,8 @@ async def stats(session: Session) -> Stats:
         pins=len(snapshot.pins),
         consolidations=figures.consolidations,
         summarizer_calls=figures.summarizer_calls,
+        summarizer_read=figures.summarizer_read,
+        summarizer_wrote=figures.summarizer_wrote,
         refusals=figures.refusals,
         tokens_in=figures.tokens_in,
         tokens_out=figures.tokens_out,
@@ -171,58 +214,6 @@ async def unpin(session: Session, pinned: Pin | str) -> bool:
 async def pins(session: Session) -> tuple[Pin, ...]:
     """What is pinned, oldest first."""
     return (await session.store.snapshot(session.id)).pins
-
-
-# ------------------------------------------------------------------ helpers
-
-
-def _near(totals: Totals, session: Session) -> bool:
-    """Whether consolidation may be due, from the running sums alone; never False when it is."""
-    options = session.options
-    taken = totals.overhead_tokens + session.layouts.taken(session.id)
-    limit = min(options.allotment, options.usable - taken)
-    if options.window_turns is not None and totals.live_turns > options.window_turns:
-        return True
-    return totals.live_tokens + totals.anchor_tokens > options.compact_at * limit
-
-
-async def _recount(session: Session) -> None:
-    """Count what is live with this memory's counter and store that; nothing when the session has moved on."""
-    snapshot, tally = await session.store.snapshot(session.id), session.tally
-    anchor = snapshot.record.anchor
-    counts = Recount(
-        counter=tally.fingerprint,
-        tokens={entry.seq: entry.tokens for entry in recounted(snapshot.live, tally.fingerprint, tally)},
-        anchor_tokens=tally(anchor.message) if anchor else 0,
-        overhead_tokens=headed_by(snapshot, session.options, tally),
-    )
-    await session.store.recount(session.id, snapshot.record.revision, counts)
-
-
-def read(session: Session, given: Given | Sequence[Given], first: int = 0) -> tuple[Entry, ...]:
-    """Messages as entries: read, mended, counted once, clamped where they are too large."""
-    messages = read_openai(given)
-    return tuple(_entry(session, message, index, first + index) for index, message in enumerate(messages))
-
-
-def _entry(session: Session, message: Message, index: int, seq: int) -> Entry:
-    whole = mend(message)
-    tokens = session.tally(whole)
-    limit = session.options.unit_tokens
-    shown = whole
-    if message.role != "system" and oversize(tokens, limit, session.tally):
-        if session.options.oversize == "raise":
-            raise OversizeMessage(index, tokens, limit)
-        shown = (clamp([whole], limit, session.tally) or [barest(whole)])[0]
-    return Entry(
-        seq=seq,
-        message=message,
-        shown=shown,
-        tokens=tokens if shown is whole else session.tally(shown),
-        whole_tokens=tokens,
-        at=session.clock(),
-        counter=session.tally.fingerprint,
-    )
 
 
 def _system(given: str | Given | Sequence[Given] | None) -> tuple[Message, ...]:

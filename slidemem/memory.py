@@ -1,6 +1,6 @@
-"""The two objects that users hold: `SlideMem`, a configured memory, and `ConversationMemory`, one session.
+"""Decides how a memory is configured, and that its sessions share store, counter and consolidator.
 
-Sync methods have `a`-prefixed async twins; both run the flows of `flow.py`.
+What a session does is `conversation.py`'s.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from slidemem import flow, settle
-from slidemem.archive import Segment
-from slidemem.compose import Context
-from slidemem.config import MOST, Options
+from slidemem import export, schedule
+from slidemem.config import Options
 from slidemem.consolidate import (
     Consolidator,
     ExtractiveConsolidator,
@@ -24,15 +22,20 @@ from slidemem.consolidate import (
     SummaryRequest,
     resolve_consolidator,
 )
-from slidemem.errors import AsyncOnly, ConfigurationError, PinBudgetError
-from slidemem.events import Event, Figures, Stats
+from slidemem.conversation import ConversationMemory
+from slidemem.entries import read
+from slidemem.errors import ConfigurationError, InvalidExport, PinBudgetError
+from slidemem.events import Event
 from slidemem.messages import Message
 from slidemem.openai_format import Given
 from slidemem.plan import pinned_tokens
-from slidemem.session import Layouts, Session, drive
-from slidemem.state import Pin, Snapshot
-from slidemem.stores.base import Store
+from slidemem.session import AllFigures, Layouts, Session, drive
+from slidemem.state import Entry, Snapshot
+from slidemem.stores.base import Records, Store, Transcript, awaited
+from slidemem.stores.joined import JoinedStore
+from slidemem.stores.log import LoggedTranscript, MessageLog
 from slidemem.stores.memory import MemoryStore
+from slidemem.stores.url import open_store
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
 
 _LOG = logging.getLogger("slidemem")
@@ -47,7 +50,10 @@ class SlideMem:
         counter: what counts them: None (tiktoken's `o200k_base`, or the offline estimate where its vocabulary
             cannot be had), `"approximate"`, a model or encoding name, a function `text -> int`, or a
             `TokenCounter`.
-        store: where sessions are kept; None keeps them in this process.
+        store: where sessions are kept: a `Store`, or a URL (`sqlite:///chat.db`); None keeps them in this process.
+        transcript: the home of the messages, where it is apart from the rest, in the place of `store`: a
+            `Transcript`, or a host's `MessageLog`.
+        records: the home of the rest then, a `Records` or a store's URL; None keeps it in this process.
         consolidator: what writes the archive: a function `summarize(messages) -> str`, sync or async, a
             `Consolidator`, or None to keep nothing of what leaves the window (it stays in the transcript).
             Left out, the extractive one, which needs no model.
@@ -60,12 +66,14 @@ class SlideMem:
         VocabularyMissing: the tokenizer asked for by name has no vocabulary here.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # each is named by its caller, and has a default but one
         self,
         *,
         max_tokens: int,
         counter: TokenCounter | TextMeasure | str | None = None,
-        store: Store | None = None,
+        store: Store | str | None = None,
+        transcript: Transcript | MessageLog | None = None,
+        records: Records | str | None = None,
         consolidator: Consolidator | Summarize | None = _EXTRACTIVE,
         on_event: Callable[[Event], None] | None = None,
         clock: Callable[[], float] = time.time,
@@ -73,14 +81,17 @@ class SlideMem:
     ) -> None:
         self.options = Options.of(max_tokens=max_tokens, **options)
         self.consolidator = resolve_consolidator(consolidator)
-        self.store: Store = MemoryStore() if store is None else _checked(store)
+        self._background = schedule.Background(self.options.flush_seconds)
         if not callable(clock) or not (on_event is None or callable(on_event)):
             raise ConfigurationError("clock and on_event must be functions")
         self._on_event = on_event
         self._clock = clock
         self._told = False
         self._layouts = Layouts()
+        self._figures = AllFigures()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
+        self.store = self._opened(store, transcript, records)
+        self._awaited = awaited(self.store)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={getattr(self.options, name)!r}" for name in sorted(self.options.model_fields_set))
@@ -104,14 +115,67 @@ class SlideMem:
         needed = pinned_tokens(Snapshot(metadata=pairs or ()), self.options, self._tally)
         if needed > self.options.archive_tokens:
             raise PinBudgetError(needed, self.options.archive_tokens, "these metadata")
-        return ConversationMemory(self, session_id, pairs)
+        return ConversationMemory(*self.reach(session_id, pairs), self._background)
 
     def count(self, messages: Given | Sequence[Given]) -> int:
         """Tokens of messages, by this memory's counter."""
-        return sum(entry.whole_tokens for entry in flow.read(self.reach("", None), messages))
+        return sum(entry.whole_tokens for entry in read(self.reach("", None)[0], messages))
 
-    def reach(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> Session:
-        """What a flow needs for a session, but for the summariser, which differs for sync and async callers."""
+    def sessions(self) -> tuple[str, ...]:
+        """Ids of the sessions that hold anything, in the order in which they began."""
+        return drive(self.store.sessions(), "asessions")
+
+    async def asessions(self) -> tuple[str, ...]:
+        """Async twin of `sessions`."""
+        return await self._awaited.sessions()
+
+    def restore(
+        self, exported: Mapping[str, Any], session_id: str | None = None, *, replace: bool = False
+    ) -> ConversationMemory:
+        """Bring back a session from what `export` gave.
+
+        Args:
+            exported: the object; it is not changed.
+            session_id: of the session that it becomes; None for the one that it was.
+            replace: whether it may take the place of a session that holds something.
+
+        Raises:
+            InvalidExport: it cannot be read.
+            SessionExists: the session holds something, and `replace` is False.
+        """
+        chat = self.session(_exported_id(exported) if session_id is None else session_id)
+        drive(export.restore(self.reach(chat.session_id, None)[0], exported, replace=replace), "arestore")
+        return chat
+
+    async def arestore(
+        self, exported: Mapping[str, Any], session_id: str | None = None, *, replace: bool = False
+    ) -> ConversationMemory:
+        """Async twin of `restore`."""
+        chat = self.session(_exported_id(exported) if session_id is None else session_id)
+        await export.restore(self.reach(chat.session_id, None)[1], exported, replace=replace)
+        return chat
+
+    def reach(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> tuple[Session, Session]:
+        """What flows need for a session: as a sync caller reaches it, and as an async one does."""
+        base = self._base(session_id, metadata)
+        consolidator, background = self.consolidator, self._background
+        behind = self.options.mode == "background"
+        at_once = schedule.inline if self.options.mode == "inline" else schedule.manual
+        return (
+            replace(
+                base,
+                ask=_asking(consolidator) if consolidator else None,
+                when_due=background.on_thread if behind else at_once,
+            ),
+            replace(
+                base,
+                store=self._awaited,
+                ask=_asking_async(consolidator) if consolidator else None,
+                when_due=background.in_task if behind else at_once,
+            ),
+        )
+
+    def _base(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> Session:
         return Session(
             id=session_id,
             options=self.options,
@@ -119,12 +183,36 @@ class SlideMem:
             ask=None,
             extractive=isinstance(self.consolidator, ExtractiveConsolidator),
             tally=self._tally,
-            figures=Figures(),
+            figures=self._figures.of(session_id),
             emit=self._emit,
             clock=self._clock,
             metadata=metadata,
             layouts=self._layouts,
+            when_due=schedule.manual,
+            async_only=bool(getattr(self.consolidator, "async_only", False)),
         )
+
+    def _opened(
+        self,
+        store: Store | str | None,
+        transcript: Transcript | MessageLog | None,
+        records: Records | str | None,
+    ) -> Store:
+        if transcript is None and records is None:
+            return open_store(store)
+        if store is not None:
+            raise ConfigurationError("give a store, or a transcript and records apart, not both")
+        for part, kinds in ((transcript, (Transcript, MessageLog)), (records, (Records, str))):
+            if part is not None and (isinstance(part, type) or not isinstance(part, kinds)):
+                raise ConfigurationError(f"this is no {kinds[0].__name__}, see slidemem.stores.base: {part!r:.80}")
+        home = LoggedTranscript(transcript, self._found) if isinstance(transcript, MessageLog) else transcript
+        rest = open_store(records) if isinstance(records, str) else records
+        return JoinedStore(home or MemoryStore(), rest or MemoryStore())
+
+    def _found(self, messages: Sequence[Message], first: int) -> tuple[Entry, ...]:
+        """Entries of messages that a host has kept; what is too large there was not ours to refuse."""
+        base = self._base("", None)
+        return read(replace(base, options=base.options.model_copy(update={"oversize": "clamp"})), messages, first)
 
     def _counter_failed(self, message: Message, fault: BaseException) -> None:
         detail = (
@@ -142,163 +230,6 @@ class SlideMem:
             self._on_event(event)
         except Exception as error:  # noqa: BLE001  # a listener's fault must not reach the turn it listens to
             _LOG.warning("on_event raised %s: %s", type(error).__name__, error)
-
-
-class ConversationMemory:
-    """One session: append what is said, read the context to send.
-
-    Messages are OpenAI-format dicts or `Message`; one, or a sequence of them.
-    """
-
-    def __init__(self, memory: SlideMem, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> None:
-        self.session_id = session_id
-        self.memory = memory
-        base = memory.reach(session_id, metadata)
-        consolidator = memory.consolidator
-        self._sync = replace(base, ask=_asking(consolidator) if consolidator else None)
-        self._async = replace(base, ask=_asking_async(consolidator) if consolidator else None)
-
-    def __repr__(self) -> str:
-        return f"ConversationMemory({self.session_id!r:.80})"
-
-    def append(self, messages: Given | Sequence[Given]) -> None:
-        """Store messages at the end, all or none; consolidate when that is due.
-
-        Raises:
-            InvalidMessage: one cannot be read; nothing was stored.
-            OversizeMessage: one is too large and `oversize="raise"`; nothing was stored.
-            AsyncOnly: store or summariser have to be awaited.
-        """
-        self._check_sync("aappend")
-        drive(flow.append(self._sync, messages), "aappend")
-
-    async def aappend(self, messages: Given | Sequence[Given]) -> None:
-        """Async twin of `append`."""
-        await flow.append(self._async, messages)
-
-    def context(
-        self,
-        pending: Given | Sequence[Given] | None = None,
-        *,
-        system: str | Given | Sequence[Given] | None = None,
-        reserve: int = 0,
-    ) -> Context:
-        """What to send now: system, head, window. Writes nothing.
-
-        Args:
-            pending: messages about to be sent but not stored yet: counted, not returned.
-            system: text or messages shown first.
-            reserve: tokens kept free in this call besides `reserve_tokens`.
-
-        Raises:
-            BudgetTooSmall: not even the newest message, clamped to its marks, fits.
-            ConfigurationError: `reserve` is not a whole number of 0 or more.
-            InvalidMessage: `pending` or `system` cannot be read.
-        """
-        return drive(flow.context(self._sync, pending, system, _whole_number(reserve)), "acontext")
-
-    async def acontext(
-        self,
-        pending: Given | Sequence[Given] | None = None,
-        *,
-        system: str | Given | Sequence[Given] | None = None,
-        reserve: int = 0,
-    ) -> Context:
-        """Async twin of `context`."""
-        return await flow.context(self._async, pending, system, _whole_number(reserve))
-
-    def consolidate(self, *, force: bool = False) -> Segment | None:
-        """Move what is due out of the window into the archive; with `force`, cut down to `compact_to` now.
-
-        Returns:
-            The new segment, or None when there was nothing to move.
-
-        Raises:
-            AsyncOnly: store or summariser have to be awaited.
-        """
-        self._check_sync("aconsolidate")
-        return drive(settle.consolidate(self._sync, force=force), "aconsolidate")
-
-    async def aconsolidate(self, *, force: bool = False) -> Segment | None:
-        """Async twin of `consolidate`."""
-        return await settle.consolidate(self._async, force=force)
-
-    def pin(self, text: str) -> Pin:
-        """Show a fact always, until it is unpinned.
-
-        Raises:
-            PinBudgetError: it does not fit into `archive_share` beside what is pinned.
-            InvalidMessage: it is blank or no text.
-        """
-        return drive(flow.pin(self._sync, text), "apin")
-
-    async def apin(self, text: str) -> Pin:
-        """Async twin of `pin`."""
-        return await flow.pin(self._async, text)
-
-    def unpin(self, pin: Pin | str) -> bool:
-        """Show a fact no longer, named by its pin, id or text; False when it was not pinned."""
-        return drive(flow.unpin(self._sync, pin), "aunpin")
-
-    async def aunpin(self, pin: Pin | str) -> bool:
-        """Async twin of `unpin`."""
-        return await flow.unpin(self._async, pin)
-
-    def pins(self) -> tuple[Pin, ...]:
-        """What is pinned, oldest first."""
-        return drive(flow.pins(self._sync), "apins")
-
-    async def apins(self) -> tuple[Pin, ...]:
-        """Async twin of `pins`."""
-        return await flow.pins(self._async)
-
-    def transcript(self) -> tuple[Message, ...]:
-        """Every message ever appended, as it came, in order."""
-        return drive(flow.transcript(self._sync), "atranscript")
-
-    async def atranscript(self) -> tuple[Message, ...]:
-        """Async twin of `transcript`."""
-        return await flow.transcript(self._async)
-
-    def stats(self) -> Stats:
-        """The session in figures."""
-        return drive(flow.stats(self._sync), "astats")
-
-    async def astats(self) -> Stats:
-        """Async twin of `stats`."""
-        return await flow.stats(self._async)
-
-    def archive(self) -> tuple[Segment, ...]:
-        """The archive's segments, oldest first."""
-        return drive(flow.archive(self._sync), "aarchive")
-
-    async def aarchive(self) -> tuple[Segment, ...]:
-        """Async twin of `archive`."""
-        return await flow.archive(self._async)
-
-    def export(self) -> dict[str, Any]:
-        """The whole session as one JSON object, to be read by eye or kept."""
-        return drive(flow.export(self._sync), "aexport")
-
-    async def aexport(self) -> dict[str, Any]:
-        """Async twin of `export`."""
-        return await flow.export(self._async)
-
-    def clear(self) -> None:
-        """Delete the session for good: transcript, archive, pins, metadata.
-
-        Metadata that this object was given are written again with its next append.
-        """
-        drive(flow.clear(self._sync), "aclear")
-
-    async def aclear(self) -> None:
-        """Async twin of `clear`."""
-        await flow.clear(self._async)
-
-    def _check_sync(self, twin: str) -> None:
-        """Refuse before anything is stored what could not be finished."""
-        if getattr(self.memory.consolidator, "async_only", False):
-            raise AsyncOnly(twin)
 
 
 def _asking(consolidator: Consolidator) -> Callable[[SummaryRequest], Awaitable[str]]:
@@ -319,15 +250,11 @@ def _asking_async(consolidator: Consolidator) -> Callable[[SummaryRequest], Awai
     return ask
 
 
-def _checked(store: Store) -> Store:
-    missing = [
-        name for name in ("append", "read", "snapshot", "commit", "recount", "clear") if not hasattr(store, name)
-    ]
-    if missing:
-        raise ConfigurationError(
-            f"store must follow slidemem.stores.base.Store; {type(store).__name__} has no {', '.join(missing)}"
-        )
-    return store
+def _exported_id(exported: Mapping[str, Any]) -> str:
+    id_ = exported.get("session") if isinstance(exported, Mapping) else None
+    if not isinstance(id_, str):
+        raise InvalidExport("the exported session has no id: pass session_id")
+    return id_
 
 
 def _pairs(metadata: Mapping[str, object] | None) -> tuple[tuple[str, str], ...] | None:
@@ -348,9 +275,3 @@ def _pairs(metadata: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]
 
 def _line(value: object) -> str:
     return " ".join(str(value).encode("utf-8", "replace").decode().split())
-
-
-def _whole_number(reserve: int) -> int:
-    if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve <= MOST:
-        raise ConfigurationError(f"reserve must be a whole number of tokens, 0 or more, got {reserve!r}")
-    return reserve

@@ -35,6 +35,7 @@ class Layout:
         limit: tokens that the window may take.
         allotment: tokens that it may take once something is archived.
         window_tokens: of the anchor and all live units.
+        added_tokens: of those, what was added to make them complete: stubs, notes, other ids.
         grouped: the live messages as they were grouped.
         told: what the head was composed of: record, pins and metadata.
     """
@@ -48,6 +49,7 @@ class Layout:
     limit: int
     allotment: int
     window_tokens: int
+    added_tokens: int
     grouped: Grouped
     told: tuple[Record, tuple[Pin, ...], tuple[tuple[str, str], ...]]
 
@@ -62,7 +64,7 @@ class Job:
     """A span that is due to leave the window, and what the session becomes when it has left.
 
     Attributes:
-        revision: of the record it was planned on.
+        snapshot: the session that it was planned on.
         covered: the messages of the span.
         messages: the span as a summariser is shown it.
         earlier: what the archive says already.
@@ -70,12 +72,22 @@ class Job:
         record: the session's record after the commit, but for archive, revision and overhead.
     """
 
-    revision: int
+    snapshot: Snapshot
     covered: tuple[Entry, ...]
     messages: tuple[Message, ...]
     earlier: str
     target_tokens: int
     record: Record
+
+    @property
+    def revision(self) -> int:
+        """Of the record that it was planned on."""
+        return self.snapshot.record.revision
+
+    @property
+    def tokens(self) -> int:
+        """Of the span, as it is shown."""
+        return sum(entry.tokens for entry in self.covered)
 
     @property
     def start(self) -> int:
@@ -86,6 +98,52 @@ class Job:
     def end(self) -> int:
         """`seq` after the last message it covers."""
         return self.covered[-1].seq + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where a session stands in its budget, in tokens.
+
+    Attributes:
+        usable: what a context may take.
+        head_tokens: of metadata, pins and archive as a context shows them.
+        window_tokens: of the live messages, the anchor of a cut turn counted in.
+        limit: what the window may take now.
+        compact_at: where consolidation starts.
+        compact_to: down to where it goes.
+        live: messages from the boundary on.
+        due: the span that consolidation would cover now; None when nothing is due.
+        due_tokens: of that span, as it is shown.
+        target_tokens: what its segment may take.
+    """
+
+    usable: int
+    head_tokens: int
+    window_tokens: int
+    limit: int
+    compact_at: int
+    compact_to: int
+    live: int
+    due: tuple[int, int] | None
+    due_tokens: int
+    target_tokens: int
+
+
+def planned(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally) -> Plan:
+    """Where a session stands, and what of it is due."""
+    job = plan_job(snapshot, layout, options, tally)
+    return Plan(
+        usable=options.usable,
+        head_tokens=layout.head.tokens,
+        window_tokens=layout.window_tokens,
+        limit=layout.limit,
+        compact_at=int(options.compact_at * layout.limit),
+        compact_to=int(options.compact_to * layout.allotment),
+        live=len(snapshot.live),
+        due=(job.start, job.end) if job else None,
+        due_tokens=job.tokens if job else 0,
+        target_tokens=job.target_tokens if job else 0,
+    )
 
 
 def lay_out(
@@ -111,7 +169,6 @@ def lay_out(
     leading = () if record.boundary else tuple(_leading(live))
     passed = {entry.seq for entry in leading}
     system = tuple(kept.recounted(tally.fingerprint, tally) for kept in record.system) or tuple(map(_kept, leading))
-    anchor = record.anchor and record.anchor.recounted(tally.fingerprint, tally)
     rest = tuple(entry for entry in live if entry.seq not in passed) if passed else live
     told = (record, snapshot.pins, snapshot.metadata)
     if before and before.told == told:
@@ -119,8 +176,11 @@ def lay_out(
     else:
         composed = compose(headlines_of(snapshot, options, tally), options.archive_tokens, tally.text)
     grouped = group((*rest, *pending), options.unit_tokens, tally, before.grouped if before else None)
+    inside = not (grouped.units and grouped.units[0].opens_turn)
+    anchor = record.anchor.recounted(tally.fingerprint, tally) if record.anchor and inside else None
     room = options.usable - composed.tokens - (_sum(system) if options.count_system else 0)
     allotment = max(1, min(options.allotment, room))
+    unit_tokens = sum(unit.tokens for unit in grouped.units)
     return Layout(
         system=tuple(kept for kept in system if kept.message.parts),
         units=grouped.units,
@@ -130,7 +190,8 @@ def lay_out(
         room=max(1, room),
         limit=allotment if record.boundary else max(1, room),
         allotment=allotment,
-        window_tokens=_tokens(anchor) + sum(unit.tokens for unit in grouped.units),
+        window_tokens=_tokens(anchor) + unit_tokens,
+        added_tokens=unit_tokens - sum(entry.tokens for entry in grouped.entries),
         grouped=grouped,
         told=told,
     )
@@ -174,16 +235,24 @@ def anchor_at(units: Sequence[Unit], start: int, anchor: Kept | None, limit: int
         limit: tokens that the anchor may take; a larger one is clamped.
         tally: counts.
     """
+    if not units:
+        return anchor
     if start >= len(units) or units[start].opens_turn:
         return None
     opener = next((unit for unit in reversed(units[:start]) if unit.opens_turn), None)
     if opener is None:
         return anchor
-    shown = opener.shown[0]
-    clamped = None if shown.tokens <= limit else tally.once(clamp, (shown.message,), limit)
-    if clamped is None:
-        return Kept(opener.start, shown.message, shown.tokens, tally.fingerprint)
-    return Kept(opener.start, marked(clamped[0], "anchor"), tally(clamped[0]), tally.fingerprint)
+    return anchored(opener.start, opener.shown[0].message, opener.shown[0].tokens, limit, tally)
+
+
+def anchored(seq: int, message: Message, tokens: int, limit: int, tally: Tally) -> Kept:
+    """A user message as an anchor, clamped to `limit` tokens where it takes more and its marks do not.
+
+    It is marked, so that a host that hands it back does not seem to have left out what came after it.
+    """
+    clamped = None if tokens <= limit else tally.once(clamp, (message,), limit)
+    shown, cost = (message, tokens) if clamped is None else (clamped[0], tally(clamped[0]))
+    return Kept(seq, marked(shown, "anchor", shown), cost, tally.fingerprint)
 
 
 def quiet(units: Sequence[Unit], start: int, tally: Tally) -> tuple[Unit, ...]:
@@ -199,66 +268,105 @@ def quiet(units: Sequence[Unit], start: int, tally: Tally) -> tuple[Unit, ...]:
     return (*(silenced(unit, tally) for unit in shown[:end]), *shown[end:])
 
 
-def is_due(layout: Layout, options: Options) -> bool:
-    """Whether the window has passed `compact_at` of what it may take, or holds more than `window_turns`."""
-    return layout.window_tokens > options.compact_at * layout.limit or _surplus(layout, options) > 0
+def due_start(layout: Layout, options: Options, tally: Tally, *, now: bool) -> int:
+    """The unit at which the window starts once everything due has left it; 0 when nothing is due.
 
+    A fold over the live units: wherever a turn ends (or the window passes its limit in the middle of one) and the
+    window is over `compact_at`, or holds more than `window_turns`, its oldest units leave. So the outcome is the
+    same whether consolidation followed at once or long after, in one step or in many.
 
-def is_pressing(layout: Layout) -> bool:
-    """Whether the window has passed what it may take, so that consolidation cannot wait for the answer."""
-    return layout.window_tokens > layout.limit
-
-
-def plan_job(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally) -> Job | None:
-    """What leaves the window when it is cut now; None when a cut would free nothing worth its segment."""
+    Args:
+        layout: of the session.
+        options: of the memory.
+        tally: counts.
+        now: take the newest unit for the end of a turn.
+    """
     room = _Room.of(layout.allotment, options)
-    units = layout.units
-    if not units:
-        return None
-    at = _cut(units, 0, room, options.keep_turns, layout.anchor, tally)
-    at = max(at, _surplus_start(layout, options))
+    start, limit, total, turns = 0, layout.limit, _tokens(layout.anchor), 0
+    for at, unit in enumerate(layout.units):
+        total, turns = total + unit.tokens, turns + unit.opens_turn
+        ended = unit.answers or total > limit or (now and at == len(layout.units) - 1)
+        if not ended or not (total > options.compact_at * limit or _surplus(turns, options)):
+            continue
+        seen = layout.units[: at + 1]
+        cut = _cut(seen, start, room, options.keep_turns, layout.anchor, tally)
+        cut = max(cut, start + _surplus_start(seen[start:], options))
+        if cut > start:
+            start, limit = cut, layout.allotment
+            anchor = anchor_at(seen, start, layout.anchor, room.anchor, tally)
+            total = _tokens(anchor) + sum(unit.tokens for unit in seen[start:])
+            turns = sum(unit.opens_turn for unit in seen[start:])
+    return start
+
+
+def plan_job(
+    snapshot: Snapshot, layout: Layout, options: Options, tally: Tally, *, now: bool = False, force: bool = False
+) -> Job | None:
+    """What leaves the window; None when nothing is due, or a cut would free nothing worth its segment.
+
+    Args:
+        snapshot: the session.
+        layout: of the snapshot.
+        options: of the memory.
+        tally: counts.
+        now: take the newest message for the end of a turn, though it is not an answer.
+        force: cut down to `compact_to`, whether it is due or not.
+    """
+    units, room = layout.units, _Room.of(layout.allotment, options)
+    if force and units:
+        cut = _cut(units, 0, room, options.keep_turns, layout.anchor, tally)
+        at = max(cut, _surplus_start(units, options))
+    else:
+        at = due_start(layout, options, tally, now=now)
     if at == 0:
         return None
     anchor = anchor_at(units, at, layout.anchor, room.anchor, tally)
     freed = _tokens(layout.anchor) + sum(unit.tokens for unit in units[:at]) - _tokens(anchor)
-    last = snapshot.record.archive.segments[-1:]
-    if freed <= sum(segment.tokens for segment in last):
+    last = [one for one in snapshot.record.archive.segments[-1:] if one.level == 0]
+    pressing = layout.window_tokens > layout.limit  # what is not shown must not stay out of the archive
+    if freed <= (0 if pressing else sum(segment.tokens for segment in last)):
         return None
     target = _target(snapshot.record, layout.head, freed, options, tally)
-    return _job(snapshot, layout, units[at] if at < len(units) else None, anchor, target)
+    return _job(snapshot, layout, units[at], anchor, target, tally)
 
 
 def _job(
     snapshot: Snapshot,
     layout: Layout,
-    first_kept: Unit | None,
+    first_kept: Unit,
     anchor: Kept | None,
     target: int,
+    tally: Tally,
 ) -> Job:
-    record = snapshot.record
-    end = first_kept.start if first_kept else snapshot.totals.next_seq
+    record, end = snapshot.record, first_kept.start
     covered = tuple(entry for entry in snapshot.live if entry.seq < end)
     leading = {kept.seq for kept in layout.system}
     first_user = record.first_user or next(
         (_kept(entry) for entry in covered if entry.message.role == "user"),
         None,
     )
-    boundary = first_kept.entries[0].message if first_kept else None
     return Job(
-        revision=record.revision,
-        covered=covered,
+        snapshot=snapshot,
+        covered=recounted(covered, tally.fingerprint, tally),
         messages=tuple(without_reasoning(entry.shown) for entry in covered if entry.seq not in leading),
         earlier=record.archive.text,
         target_tokens=target,
         record=replace(
-            record,
-            boundary=end,
-            boundary_id=boundary.id if boundary else None,
-            boundary_digest=digest(boundary) if boundary else "",
+            bounded(record, end, first_kept.entries[0]),
             system=record.system or layout.system,
             first_user=first_user,
             anchor=anchor,
         ),
+    )
+
+
+def bounded(record: Record, boundary: int, first_live: Entry | None) -> Record:
+    """The record with another boundary, and what tells the message there from others."""
+    return replace(
+        record,
+        boundary=boundary,
+        boundary_id=first_live.message.id if first_live else None,
+        boundary_digest=digest(first_live.message) if first_live else "",
     )
 
 
@@ -380,17 +488,17 @@ def _target(record: Record, composed: Head, freed: int, options: Options, tally:
     return min(max(free, share // 3), freed // 2)
 
 
-def _surplus(layout: Layout, options: Options) -> int:
+def _surplus(turns: int, options: Options) -> int:
     """How many turns leave because the window holds more than `window_turns`: whole batches."""
     if options.window_turns is None:
         return 0
-    over = sum(1 for unit in layout.units if unit.opens_turn) - options.window_turns
+    over = turns - options.window_turns
     return -(-over // options.leaving_turns) * options.leaving_turns if over > 0 else 0
 
 
-def _surplus_start(layout: Layout, options: Options) -> int:
-    turns = [at for at, unit in enumerate(layout.units) if unit.opens_turn]
-    surplus = _surplus(layout, options)
+def _surplus_start(units: Sequence[Unit], options: Options) -> int:
+    turns = [at for at, unit in enumerate(units) if unit.opens_turn]
+    surplus = _surplus(len(turns), options)
     return turns[min(surplus, len(turns) - 1)] if surplus else 0
 
 

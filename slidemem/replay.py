@@ -13,9 +13,10 @@ from typing import Any, Final, Literal
 
 from slidemem.archive import Segment
 from slidemem.compose import Context, Zones
+from slidemem.conversation import ConversationMemory
 from slidemem.events import Event
 from slidemem.head import TAG
-from slidemem.memory import ConversationMemory, SlideMem
+from slidemem.memory import SlideMem
 from slidemem.messages import Message
 from slidemem.openai_format import from_openai
 from slidemem.state import Pin
@@ -323,7 +324,7 @@ class _Run:
     def append(self, message: Message) -> None:
         """Give both the next message."""
         self.session.append(message)
-        self.slide.append(message, self.session.memory.count(message))
+        self.slide.append(message, self.session.count(message))
         self.turn += message.role == "user"
 
     def read(self, index: int, on_step: Callable[[Step], None] | None) -> Context:

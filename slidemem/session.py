@@ -84,6 +84,28 @@ class Layouts:
             self._taken.pop(session, None)
 
 
+class AllFigures:
+    """The figures of the latest sessions of one memory.
+
+    Args:
+        remember: how many sessions.
+    """
+
+    def __init__(self, remember: int = 1024) -> None:
+        self._remember = remember
+        self._kept: OrderedDict[str, Figures] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, session: str) -> Figures:
+        """The running figures of a session."""
+        with self._lock:
+            figures = self._kept.setdefault(session, Figures())
+            self._kept.move_to_end(session)
+            if len(self._kept) > self._remember:
+                self._kept.popitem(last=False)
+            return figures
+
+
 @dataclass(frozen=True)
 class Session:
     """What a flow works with: one session, as one caller reaches it.
@@ -100,6 +122,8 @@ class Session:
         clock: seconds since 1970.
         metadata: of the session, written with the next append; None leaves it.
         layouts: the latest layouts by session, so that a read does not do again what an earlier one did.
+        when_due: what is called when consolidation may be due.
+        async_only: whether the summariser has to be awaited, so that a sync append is refused.
     """
 
     id: str
@@ -113,6 +137,8 @@ class Session:
     clock: Callable[[], float]
     metadata: tuple[tuple[str, str], ...] | None
     layouts: Layouts
+    when_due: Callable[[Session], Coroutine[Any, Any, object]]
+    async_only: bool
 
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""

@@ -1,129 +1,220 @@
-"""Decides when old turns leave the window, and carries it out: plan, write the segment, commit.
+"""Decides when old turns leave the window, and carries it out in three steps: due, run, commit.
 
-The segment is written holding nothing; boundary and archive are committed together, by compare-and-swap, so a
-lost race or a crash leaves the session as it was.
+`due` plans and writes nothing; `run` asks the summariser and holds nothing but a lease, which keeps two workers
+from paying for the same summary; `commit` replaces boundary and archive together, by compare-and-swap. So a lost
+race or a crash at any point leaves the session as it was, and what is appended meanwhile stays live. `settle` is
+the three in a row; who calls it, and on which thread, is `schedule.py`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextvars import ContextVar
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import Final
 
 from slidemem.archive import Segment
 from slidemem.consolidate import SummaryRequest, Written, write
+from slidemem.errors import UnknownReference
 from slidemem.events import Event
 from slidemem.merge import merge
 from slidemem.messages import digest, user
-from slidemem.plan import (
-    Job,
-    Layout,
-    advanced,
-    headed_by,
-    is_due,
-    is_pressing,
-    merge_target,
-    narrowed,
-    pinned_tokens,
-    plan_job,
-)
+from slidemem.plan import Job, advanced, headed_by, merge_target, narrowed, pinned_tokens, plan_job
 from slidemem.present import mend
 from slidemem.retention import to_remember
 from slidemem.session import Session
-from slidemem.state import Pin, Record, Snapshot
+from slidemem.state import Change, Lease, Pin, Record, Recount, Totals, recounted
 
+_LOG: Final = logging.getLogger("slidemem")
+_CROWDED: Final = 4
 
-async def consolidate(session: Session, *, force: bool = False) -> Segment | None:
-    """Move what is due out of the window into the archive.
-
-    Args:
-        session: the session.
-        force: cut down to `compact_to` now, whether it is due or not.
-
-    Returns:
-        The new segment; None when nothing was due, a cut would free nothing, or another commit came first.
-    """
-    snapshot = await session.snapshot()
-    layout = narrowed(session.lay_out(snapshot), session.layouts.taken(session.id))
-    if not force and not is_due(layout, session.options):
-        return None
-    return await _carry_out(session, snapshot, layout)
-
-
-async def settle(session: Session) -> None:
-    """Consolidate after an append: when the turn is answered, or at once when the window is past its limit."""
-    snapshot = await session.snapshot()
-    layout = narrowed(session.lay_out(snapshot), session.layouts.taken(session.id))
-    answered = bool(layout.units) and layout.units[-1].answers
-    if is_due(layout, session.options) and (answered or is_pressing(layout)):
-        await _carry_out(session, snapshot, layout)
+LEASE_SECONDS: Final = 300.0  # after which a worker that was killed no longer keeps others from the work
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """What a commit writes.
+class Consolidation:
+    """What was written of a span that is due, and is not committed yet.
 
     Attributes:
+        session: the session's id.
         segment: of the span.
-        record: with the segment in its archive, merged where that was due.
-        children: segments that went into merged ones.
-        pins: what the user asked to remember in the span.
+        merged: archive segments that were merged on the way, the newest last.
+        revision: of the record that it can be committed on.
+        change: what the commit writes.
         events: to tell once it is committed.
+        tokens_in: of the span, as it was shown.
+        holder: of the lease that was taken for it; "" when none was.
     """
 
+    session: str
     segment: Segment
-    record: Record
-    children: tuple[Segment, ...]
-    pins: tuple[Pin, ...]
+    merged: tuple[Segment, ...]
+    revision: int
+    change: Change
     events: tuple[Event, ...]
+    tokens_in: int
+    holder: str = ""
 
 
-_WRITING: ContextVar[frozenset[tuple[int, str]]] = ContextVar("slidemem_writing", default=frozenset())
+async def due(session: Session, *, now: bool = False, force: bool = False, waits: bool = False) -> Job | None:
+    """What would leave the window; writes nothing.
 
-
-async def _carry_out(session: Session, snapshot: Snapshot, layout: Layout) -> Segment | None:
-    """Plan, write, commit; nothing when it is the summariser of this very session that asks for it."""
-    writing, me = _WRITING.get(), (id(session.store), session.id)
-    if me in writing:
+    Args:
+        session: the session.
+        now: take the newest message for the end of a turn.
+        force: cut down to `compact_to`, whether it is due or not.
+        waits: leave it for the end of the turn, unless the window is past its limit.
+    """
+    snapshot = await session.snapshot()
+    layout = narrowed(session.lay_out(snapshot), session.layouts.taken(session.id))
+    if waits and layout.window_tokens <= layout.limit and not (layout.units and layout.units[-1].answers):
         return None
-    token = _WRITING.set(writing | {me})
-    try:
-        return await _committed(session, snapshot, layout)
-    finally:
-        _WRITING.reset(token)
+    return plan_job(snapshot, layout, session.options, session.tally, now=now, force=force)
 
 
-async def _committed(session: Session, snapshot: Snapshot, layout: Layout) -> Segment | None:
-    job = plan_job(snapshot, layout, session.options, session.tally)
-    if job is None:
+async def run(session: Session, job: Job) -> Consolidation | None:
+    """Write the segment of a job; None when another worker is writing it, or the session has moved on."""
+    lease = Lease(token_hex(8), session.clock() + LEASE_SECONDS)
+    costs = session.ask is not None and not session.extractive
+    if costs and not await session.store.claim(session.id, job.revision, lease, session.clock()):
+        detail = f"messages {job.start} to {job.end - 1}: another worker is at it, or the session moved on"
+        session.happened(Event("busy", session.id, detail, job.start, job.end))
         return None
-    work = await _work(session, snapshot, job)
-    won = await session.store.commit(
-        session.id, job.revision, work.record, job.covered, (*work.children, *work.record.archive.segments), work.pins
-    )
+    holder = lease.holder if costs else ""
+    async with _released_by_a_fault(session, holder):
+        return replace(await _consolidation(session, job), holder=holder)
+
+
+async def commit(session: Session, made: Consolidation) -> bool:
+    """Move boundary and archive; False when the session has moved on since the job was planned.
+
+    Raises:
+        UnknownReference: the work is of another session.
+    """
+    if made.session != session.id:
+        raise UnknownReference(f"this work is of session {made.session!r:.80}, not of {session.id!r:.80}")
+    start, end = made.segment.start, made.segment.end
+    async with _released_by_a_fault(session, made.holder):
+        won = await session.store.commit(session.id, made.revision, made.change)
     if not won:
-        detail = f"messages {job.start} to {job.end - 1}: the session moved on, this work is dropped"
-        session.happened(Event("lost_race", session.id, detail, job.start, job.end))
-        return None
-    session.figures.consolidated(work.segment, sum(entry.tokens for entry in job.covered))
-    for event in work.events:
+        detail = f"messages {start} to {end - 1}: the session moved on, this work is dropped"
+        session.happened(Event("lost_race", session.id, detail, start, end))
+        return False
+    session.figures.consolidated(made.segment, made.tokens_in)
+    for event in made.events:
         session.happened(event)
-    return work.segment
+    return True
 
 
-async def _work(session: Session, snapshot: Snapshot, job: Job) -> _Work:
+@asynccontextmanager
+async def _released_by_a_fault(session: Session, holder: str) -> AsyncGenerator[None, None]:
+    """Give the lease back when the work cannot be finished, so that it can be taken up at once."""
+    try:
+        yield
+    except GeneratorExit:  # closed from outside: nothing may be awaited any more, and the lease ends by itself
+        raise
+    except BaseException:
+        if holder:
+            with suppress(Exception):  # where the store is gone too, the lease ends by itself
+                await session.store.release(session.id, holder)
+        raise
+
+
+async def settle(session: Session, *, now: bool = False, force: bool = False, waits: bool = False) -> Segment | None:
+    """Due, run, commit; returns the new segment, None when nothing was due or another worker came first."""
+    job = await due(session, now=now, force=force, waits=waits)
+    if job is not None:
+        _tell_if_crowded(session)
+    made = None if job is None else await run(session, job)
+    return made.segment if made and await commit(session, made) else None
+
+
+async def grown(session: Session, totals: Totals) -> None:
+    """What follows an append: counts in this memory's counter, and the scheduler, when something may be due.
+
+    The messages are stored: whatever fails from here on is told and not raised, or the caller would store them again.
+    """
+    try:
+        other = totals.counter != session.tally.fingerprint
+        if other:
+            await _recount(session)
+        if other or _near(session, totals):
+            await session.when_due(session)
+    except Exception as fault:  # noqa: BLE001  # the next append tries again
+        postpone(session, fault)
+
+
+def postpone(session: Session, fault: BaseException) -> None:
+    """Tell that a fault kept what is due from being consolidated."""
+    detail = f"what is due was not consolidated, and stays due: {type(fault).__name__}: {fault}"
+    _LOG.warning("session %.80r: %s", session.id, detail)
+    session.happened(Event("postponed", session.id, detail))
+
+
+def _tell_if_crowded(session: Session) -> None:
+    """Tell once that system prompt, pins and what is kept free leave less than a quarter of the window."""
+    layout, options = session.layouts.get(session.id), session.options
+    if layout is None or session.figures.crowded:
+        return
+    left = narrowed(layout, session.layouts.taken(session.id)).room
+    if left < options.allotment // _CROWDED:
+        session.figures.crowded = True
+        detail = (
+            f"system prompt, pins, archive and reserve leave {left} of {options.usable} tokens for the conversation, "
+            f"where {options.allotment} were planned: raise max_tokens, or send less besides"
+        )
+        _LOG.warning("session %.80r: %s", session.id, detail)
+        session.happened(Event("crowded", session.id, detail))
+
+
+def _near(session: Session, totals: Totals) -> bool:
+    """Whether consolidation may be due, from the running sums and what the latest layout added to the messages.
+
+    Where that is out of date the work is seen to an append later; what it does is the same.
+    """
+    options, layout = session.options, session.layouts.get(session.id)
+    taken = totals.overhead_tokens + session.layouts.taken(session.id)
+    limit = min(options.allotment, options.usable - taken)
+    if options.window_turns is not None and totals.live_turns > options.window_turns:
+        return True
+    shown = totals.live_tokens + totals.anchor_tokens + (layout.added_tokens if layout else 0)
+    return shown > options.compact_at * limit
+
+
+async def _recount(session: Session) -> None:
+    """Count what is live with this memory's counter and store that; nothing when the session has moved on."""
+    snapshot, tally = await session.store.snapshot(session.id), session.tally
+    anchor = snapshot.record.anchor
+    counts = Recount(
+        counter=tally.fingerprint,
+        tokens={entry.seq: entry.tokens for entry in recounted(snapshot.live, tally.fingerprint, tally)},
+        anchor_tokens=tally(anchor.message) if anchor else 0,
+        overhead_tokens=headed_by(snapshot, session.options, tally),
+    )
+    await session.store.recount(session.id, snapshot.record.revision, counts)
+
+
+# ------------------------------------------------------------------ what a commit writes
+
+
+async def _consolidation(session: Session, job: Job) -> Consolidation:
     segment = await _segment(session, job)
     record, children, merges = await _merged(session, advanced(job, segment))
-    pins, left_out = _asked_to_remember(session, snapshot, job)
-    after = replace(snapshot, record=record, pins=(*snapshot.pins, *pins))
+    pins, left_out = _asked_to_remember(session, job)
+    after = replace(job.snapshot, record=record, pins=(*job.snapshot.pins, *pins))
+    record = replace(record, overhead_tokens=headed_by(after, session.options, session.tally))
     detail = f"messages {job.start} to {job.end - 1} into {segment.tokens} tokens ({segment.method})"
     done = Event("consolidated", session.id, detail, job.start, job.end, segment)
-    return _Work(
+    return Consolidation(
+        session=session.id,
         segment=segment,
-        record=replace(record, overhead_tokens=headed_by(after, session.options, session.tally)),
-        children=children,
-        pins=pins,
+        merged=tuple(event.segment for event in merges if event.segment),
+        revision=job.revision,
+        change=Change(record, job.covered, (*children, *record.archive.segments), pins),
         events=(done, *merges, *left_out),
+        tokens_in=job.tokens,
     )
 
 
@@ -135,7 +226,8 @@ class _Asking:
 
     async def __call__(self, request: SummaryRequest) -> str:
         self._session.figures.summarizer_calls += 1
-        return await self._session.ask(request) if self._session.ask else ""
+        asked = replace(request, used=self._session.figures.used)
+        return await self._session.ask(asked) if self._session.ask else ""
 
     def report(self, written: Written, start: int, end: int) -> None:
         """Tell why answers were refused."""
@@ -200,7 +292,7 @@ async def _parent(session: Session, children: Sequence[Segment], target: int) ->
     )
 
 
-def _asked_to_remember(session: Session, snapshot: Snapshot, job: Job) -> tuple[tuple[Pin, ...], tuple[Event, ...]]:
+def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tuple[Event, ...]]:
     """Pins for what the user asked to remember in the span as far as they fit, and what did not."""
     fitting: list[Pin] = []
     left_out: list[Event] = []
@@ -210,9 +302,12 @@ def _asked_to_remember(session: Session, snapshot: Snapshot, job: Job) -> tuple[
         if entry.message.role == "user"
         for text in to_remember(entry.shown.text)
     )
+    known = {pin.id for pin in job.snapshot.pins}
     for entry, text in asked:
         pin = pin_of(text, entry.seq)
-        after = replace(snapshot, record=job.record, pins=(*snapshot.pins, *fitting, pin))
+        if pin.id in known:
+            continue
+        after = replace(job.snapshot, record=job.record, pins=(*job.snapshot.pins, *fitting, pin))
         if pinned_tokens(after, session.options, session.tally) <= session.options.archive_tokens:
             fitting.append(pin)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from slidemem import (
     AsyncOnly,
     ConfigurationError,
     Event,
+    ExtractiveConsolidator,
     InvalidMessage,
     Message,
     OversizeMessage,
@@ -22,8 +24,9 @@ from slidemem import (
     SummaryRequest,
     to_openai,
 )
-from slidemem.session import drive
+from slidemem.session import AllFigures, drive
 from slidemem.stores.memory import MemoryStore
+from slidemem.tokens import resolve_counter
 
 
 def words(text: str) -> int:
@@ -596,7 +599,7 @@ def test_another_counter_counts_the_live_part_again() -> None:
 
     assert before.tokens <= 600
     assert (totals.counter, totals.live_tokens) == (
-        second.memory.reach("s", None).tally.fingerprint,
+        resolve_counter(len).fingerprint,
         second.stats().live_tokens,
     )
 
@@ -635,3 +638,53 @@ def test_errors_are_one_tree() -> None:
     errors = [error for error in named if isinstance(error, type) and issubclass(error, Exception)]
 
     assert [] == [error for error in errors if not issubclass(error, SlidememError)]
+
+
+def test_what_a_model_used_is_in_the_figures() -> None:
+    """A consolidator that tells tokens read and written adds to the session's figures, whichever object asks."""
+
+    class Telling(ExtractiveConsolidator):
+        def summarize(self, request: SummaryRequest) -> str:
+            request.used(100, 7)
+            return super().summarize(request)
+
+    class Wrapped:
+        def summarize(self, request: SummaryRequest) -> str:
+            return Telling().summarize(request)
+
+        async def asummarize(self, request: SummaryRequest) -> str:
+            return self.summarize(request)
+
+    mem = memory(consolidator=Wrapped())
+    for at in range(40):
+        mem.session("s").append(turn(at))
+    stats = mem.session("s").stats()
+
+    assert stats.summarizer_calls > 0
+    assert (100 * stats.summarizer_calls, 7 * stats.summarizer_calls) == (
+        stats.summarizer_read,
+        stats.summarizer_wrote,
+    )
+
+
+def test_figures_of_many_sessions_are_bounded() -> None:
+    """The figures of the sessions that were used least lately are forgotten."""
+    figures = AllFigures(remember=2)
+    first = figures.of("a")
+
+    kept = figures.of("b"), figures.of("a"), figures.of("c")
+
+    assert first is kept[1]
+    assert figures.of("b") is not kept[0]
+
+
+def test_an_empty_list_asks_for_nothing() -> None:
+    """Reconciling with no message needs no summariser, even where the one there is has to be awaited."""
+
+    async def summarize(messages: list[dict[str, Any]]) -> str:
+        return ""
+
+    chat = memory(consolidator=summarize).session("s")
+
+    assert (0, 0, 0) == astuple(chat.reconcile([], replace=True))
+    assert chat.flush()

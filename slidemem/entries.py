@@ -1,0 +1,49 @@
+"""Decides how messages that a caller hands in become entries of the transcript.
+
+Each is read, mended where a provider would refuse it, counted once, and clamped where it is too large. What is
+shown of it is fixed here, from the configuration alone; the message itself is kept as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from slidemem.errors import OversizeMessage
+from slidemem.messages import Message
+from slidemem.openai_format import Given, read_openai
+from slidemem.present import barest, clamp, mend, oversize
+from slidemem.session import Session
+from slidemem.state import Entry
+
+
+def read(session: Session, given: Given | Sequence[Given], first: int = 0) -> tuple[Entry, ...]:
+    """Messages as entries, numbered from `first` on.
+
+    Raises:
+        InvalidMessage: one of them cannot be read.
+        OversizeMessage: one is too large and `oversize="raise"`.
+    """
+    messages = read_openai(given)
+    return tuple(_entry(session, message, index, first + index) for index, message in enumerate(messages))
+
+
+def _entry(session: Session, given: Message, index: int, seq: int) -> Entry:
+    message = replace(given, mark=None) if given.mark else given  # what is appended is said, whoever made it
+    whole = mend(message)
+    tokens = session.tally(whole)
+    limit = session.options.unit_tokens
+    shown = whole
+    if message.role != "system" and oversize(tokens, limit, session.tally):
+        if session.options.oversize == "raise":
+            raise OversizeMessage(index, tokens, limit)
+        shown = (clamp([whole], limit, session.tally) or [barest(whole)])[0]
+    return Entry(
+        seq=seq,
+        message=message,
+        shown=shown,
+        tokens=tokens if shown is whole else session.tally(shown),
+        whole_tokens=tokens,
+        at=session.clock(),
+        counter=session.tally.fingerprint,
+    )
