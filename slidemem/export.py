@@ -1,0 +1,90 @@
+"""Decides how a whole session reads as one JSON object, and how it comes back.
+
+Everything is in it: transcript, closed branches, record, the segments that merged ones were made from, pins and
+metadata. Keys are in the order in which a person would read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+from slidemem.archive import Segment
+from slidemem.errors import InvalidExport, SessionExists
+from slidemem.session import Session
+from slidemem.shape import misfit
+from slidemem.state import SCHEMA, Branch, Entry, Pin, Record, Whole
+
+_SCHEMA: Final = 1  # of an exported session
+
+
+async def export(session: Session) -> dict[str, Any]:
+    """The whole session as one JSON object, to be read by eye, kept, and restored."""
+    whole = await session.store.whole(session.id)
+    return {
+        "schema": _SCHEMA,
+        "session": session.id,
+        "metadata": dict(whole.metadata),
+        "pins": [pin.to_json() for pin in whole.pins],
+        "record": whole.record.to_json(),
+        "segments": [segment.to_json() for segment in whole.segments],
+        "transcript": [entry.to_json() for entry in whole.entries],
+        "branches": [branch.to_json() for branch in whole.branches],
+    }
+
+
+async def restore(session: Session, exported: Mapping[str, Any], *, replace: bool) -> None:
+    """Put an exported session in the place of this one.
+
+    Raises:
+        InvalidExport: it cannot be read; nothing has changed.
+        SessionExists: this one holds something, and `replace` is False; nothing has changed.
+    """
+    whole = _read(exported)
+    while True:
+        there = await session.store.snapshot(session.id)
+        held = there.totals.messages or there.pins or there.metadata or await session.store.branches(session.id)
+        if held and not replace:
+            raise SessionExists(session.id, there.totals.messages)
+        if await session.store.restore(session.id, (there.record.revision, there.totals.next_seq), whole):
+            session.forget()
+            return
+
+
+def _read(exported: Mapping[str, Any]) -> Whole:
+    if not isinstance(exported, Mapping):
+        raise InvalidExport(f"an exported session is a JSON object, got {type(exported).__name__}")
+    if exported.get("schema") != _SCHEMA:
+        got = f"{exported.get('schema')!r:.80}"
+        raise InvalidExport(f"this version reads schema {_SCHEMA} of exported sessions, got {got}")
+    try:
+        whole = Whole(
+            record=Record.from_json(exported["record"]),
+            entries=tuple(map(Entry.from_json, exported["transcript"])),
+            branches=tuple(map(Branch.from_json, exported["branches"])),
+            segments=tuple(map(Segment.from_json, exported["segments"])),
+            pins=tuple(map(Pin.from_json, exported["pins"])),
+            metadata=tuple((str(name), str(value)) for name, value in exported["metadata"].items()),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as fault:
+        raise InvalidExport(f"the exported session lacks something, or holds it wrongly: {fault!r:.200}") from fault
+    wrong = misfit(whole)
+    if wrong or exported["record"].get("schema") != SCHEMA:
+        raise InvalidExport(f"the exported session holds something wrongly: {wrong or 'the schema of its record'}")
+    _check(whole)
+    return whole
+
+
+def _check(whole: Whole) -> None:
+    """Refuse what no session can be: a place twice or missing, or messages in no segment and not live."""
+    seqs = [entry.seq for entry in whole.entries]
+    if seqs != list(range(len(seqs))):
+        raise InvalidExport("the messages of the transcript must be numbered from 0 on without a gap")
+    archive = whole.record.archive.segments
+    edges = [0, *(edge for segment in archive for edge in (segment.start, segment.end)), whole.record.boundary]
+    if any(first != second for first, second in list(pairwise(edges))[::2]) or whole.record.boundary > len(seqs):
+        raise InvalidExport(
+            f"the archive must cover the messages before the boundary ({whole.record.boundary} of {len(seqs)}) "
+            "without a gap"
+        )
