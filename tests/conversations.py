@@ -6,7 +6,6 @@ import json
 import random
 import re
 from dataclasses import dataclass, field
-from threading import Thread
 from typing import Any
 
 from slidemem import Message, SummaryRequest, approximate_counter
@@ -90,20 +89,16 @@ SUMMARIZERS = [
 
 @dataclass
 class Racing:
-    """A summariser that lets another consolidation, or a new message, come first."""
+    """A summariser that lets another consolidation come first: that of a worker who takes the lease for ended."""
 
-    chat: Any = None
+    rival: Any = None
     calls: int = 0
 
     def __call__(self, messages: list[dict[str, Any]]) -> str:
         """Race on every second call, then answer."""
         self.calls += 1
-        if self.calls % 2 and self.chat is not None:
-            rival = Thread(target=self.chat.consolidate, kwargs={"force": True})
-            chat, self.chat = self.chat, None
-            rival.start()
-            rival.join()
-            self.chat = chat
+        if self.calls % 2:
+            self.rival.consolidate(force=True)
         return honest(messages)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conversations import COUNTERS, Racing, Script, summarizer
+from conversations import COUNTERS, Racing, Script, honest, summarizer
 
 from slidemem import (
     BudgetTooSmall,
@@ -23,6 +24,7 @@ from slidemem import (
 from slidemem.check import violations
 from slidemem.messages import digest
 from slidemem.present import mend
+from slidemem.stores.base import Store
 from slidemem.tokens import resolve_counter
 
 # The user's own list may break these: two of his messages in a row, two system prompts, a system prompt alone;
@@ -74,6 +76,9 @@ class Run:
 
     script: Script
     only: frozenset[str] | None = None
+    mode: str | None = None  # in the place of the script's
+    store: Store | None = None
+    rewinds: bool = False  # whether messages are taken back now and then
     step: int = 0
     events: list[Event] = field(default_factory=list)
     appended: list[Message] = field(default_factory=list)
@@ -88,22 +93,38 @@ class Run:
         chosen = summarizer(self.script.summarizer) if self.script.summarizer != "extractive" else None
         given = {} if self.script.summarizer == "extractive" else {"consolidator": chosen}
         self.counter = CountingCounter(resolve_counter(COUNTERS[self.script.counter]))
+        self.options = {**self.script.options, **({"mode": self.mode} if self.mode else {})}
+        self.rng = random.Random(self.script.seed)
         self.memory = SlideMem(
-            counter=self.counter, on_event=self.events.append, clock=lambda: 0.0, **given, **self.script.options
+            counter=self.counter,
+            store=self.store,
+            on_event=self.events.append,
+            clock=lambda: 0.0,
+            **given,
+            **self.options,
         )
         self.chat: ConversationMemory = self.memory.session("one")
         if isinstance(chosen, Racing):
-            chosen.chat = self.chat
+            chosen.rival = self.rival()
+
+    def rival(self) -> ConversationMemory:
+        """The same session as another worker reaches it, in whose time every lease has ended."""
+        options = {**self.options, "counter": COUNTERS[self.script.counter], "consolidator": honest}
+        return SlideMem(store=self.memory.store, clock=lambda: 1e6, **options).session("one")
 
     def __str__(self) -> str:
         made = self.script
-        return f"seed {made.seed}, step {self.step}, {made.options}, {made.counter}, {made.summarizer}"
+        return f"seed {made.seed}, step {self.step}, {self.options}, {made.counter}, {made.summarizer}"
 
     def play(self) -> Run:
         """Take every step, and check everything after each."""
         for step, (kind, argument) in enumerate(self.script.steps):
             self.step = step
             self.take(kind, argument)
+            if self.rewinds and self.rng.random() < 0.06:
+                self.take_back()
+            if self.mode == "background" and step % 3:
+                assert self.chat.flush(), self
             self.read()
         if not self.only:
             self.check_counted_once()
@@ -123,6 +144,14 @@ class Run:
             self.before = None
         else:
             self.chat.consolidate(force=True)
+
+    def take_back(self) -> None:
+        """Rewind to some place, near the end for the most part."""
+        there = len(self.appended)
+        keep = self.rng.randrange(there + 1) if self.rng.random() < 0.3 else max(0, there - self.rng.randrange(6))
+        assert tuple(self.appended[keep:]) == self.chat.rewind(keep), self
+        self.appended = self.appended[:keep]
+        self.before = None
 
     def read(self) -> None:
         """Read a context and check it; now and then after one with a pending question, which must leave no trace."""
@@ -146,7 +175,7 @@ class Run:
 
     def elsewhere(self) -> Context:
         """The same read in a process that has read nothing before."""
-        options = {**self.script.options, "counter": COUNTERS[self.script.counter], "consolidator": None}
+        options = {**self.options, "mode": "manual", "counter": COUNTERS[self.script.counter], "consolidator": None}
         fresh = SlideMem(store=self.memory.store, **options).session("one")
         return fresh.context(system=self.script.system, reserve=self.script.reserve)
 
@@ -210,7 +239,7 @@ def check_valid(run: Run, context: Context) -> None:
     for last, one in zip(context.messages, context.messages[1:], strict=False):
         if last.role == one.role == "user":
             assert not {"note", "head"} & set((one.mark.kinds if one.mark else ()) or ()), run
-        if run.script.alternates and last.role != "system":
+        if run.script.alternates and not run.rewinds and last.role != "system":
             assert last.role != one.role, run
 
 
@@ -249,13 +278,18 @@ def check_nothing_lost(run: Run, context: Context) -> None:
 def check_pure(run: Run, context: Context) -> None:
     """Invariant 5: reading changes nothing, and the same state gives the same bytes."""
     before = _state(run.memory.store.snapshot("one"))
+    if before.record.revision != context.receipt.revision:
+        return  # a commit in the background came between
     handed_out = context.to_openai()
     for message in handed_out:
         message.clear()
     again = run.chat.context(system=run.script.system, reserve=run.script.reserve)
-    assert again == context, run
-    assert run.step % 4 or run.elsewhere() == context, run
-    assert _state(run.memory.store.snapshot("one")) == before, run
+    other = context if run.step % 4 else run.elsewhere()
+    after = _state(run.memory.store.snapshot("one"))
+    if run.mode == "background" and after.record.revision != before.record.revision:
+        return
+    assert again == context == other, run
+    assert after == before, run
 
 
 def check_prefix(run: Run, context: Context) -> None:
@@ -284,6 +318,18 @@ def _newest_user(run: Run, context: Context) -> int:
     return max((seq for seq in context.receipt.shown if run.appended[seq].role == "user"), default=-1)
 
 
+def check_handed_back(run: Run, context: Context) -> None:
+    """Invariant 10: a host that hands a context back changes nothing."""
+    if run.step % 5:
+        return
+    before = _state(run.memory.store.whole("one"))
+    done = run.chat.reconcile(context.messages)
+    after = _state(run.memory.store.whole("one"))
+    assert (done.appended, done.closed) == (0, 0), run
+    assert run.mode == "background" or after == before, run
+    assert after.entries == before.entries, run
+
+
 CHECKS: dict[str, Callable[[Run, Context], None]] = {
     "budget": check_budget,
     "valid": check_valid,
@@ -291,6 +337,7 @@ CHECKS: dict[str, Callable[[Run, Context], None]] = {
     "nothing lost": check_nothing_lost,
     "pure": check_pure,
     "prefix": check_prefix,
+    "handed back": check_handed_back,
 }
 
 

@@ -36,7 +36,7 @@ def test_the_conversations_were_wild_enough(coverage: Coverage) -> None:
     coverage.check()
 
     assert coverage.seen >= CONVERSATIONS, "run this test with the ones before it: it judges what they met"
-    assert set(CHECKS) == {"budget", "valid", "newest", "nothing lost", "pure", "prefix"}
+    assert set(CHECKS) == {"budget", "valid", "newest", "nothing lost", "pure", "prefix", "handed back"}
 
 
 @pytest.mark.parametrize("seed", range(0, 120, 3))

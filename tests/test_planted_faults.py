@@ -11,7 +11,7 @@ import pytest
 from conversations import script
 from invariants import Run
 
-from slidemem import Context, Message, Pin, compose, flow, plan, present, session, settle, units
+from slidemem import Context, Message, Pin, compose, entries, flow, plan, present, session, settle, units
 from slidemem.stores.memory import MemoryStore
 from slidemem.tokens import Tally
 
@@ -20,12 +20,12 @@ def uncut(patch: pytest.MonkeyPatch) -> None:
     """Clamping that cuts nothing."""
     patch.setattr(units, "clamp", lambda messages, limit, count: messages)
     patch.setattr(compose, "fitted", lambda unit, limit, count: unit)
-    patch.setattr(flow, "clamp", lambda messages, limit, count: tuple(messages))
+    patch.setattr(entries, "clamp", lambda messages, limit, count: tuple(messages))
 
 
 def heavier_head(patch: pytest.MonkeyPatch) -> None:
     """A head that grows after it was counted."""
-    patch.setattr(compose.Shown, "of", classmethod(lambda cls, m, tokens, seqs: cls(_longer(m), tokens, seqs)))
+    patch.setattr(compose, "Shown", lambda message, tokens, seqs: present.Shown(_longer(message), tokens, seqs))
 
 
 def _longer(message: Message) -> Message:
@@ -165,6 +165,27 @@ def forgetful_tally(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Tally, "__init__", lambda self, counter, failed, remember=0: real(self, counter, failed, 0))
 
 
+def unmarked_changes(patch: pytest.MonkeyPatch) -> None:
+    """Messages that we change and that do not say what they were."""
+    patch.setattr(present, "marked", lambda changed, kind, before: changed)
+    patch.setattr(units, "marked", lambda changed, kind, before: changed)
+
+
+def unmarked_anchor(patch: pytest.MonkeyPatch) -> None:
+    """A user message that stands for the rest of its turn and does not say so."""
+    patch.setattr(compose, "_as_anchor", lambda alone: alone)
+
+
+def prompt_of_the_call(patch: pytest.MonkeyPatch) -> None:
+    """A system prompt of one call that looks like one of the conversation."""
+    real = compose._system
+    patch.setattr(
+        compose,
+        "_system",
+        lambda *given: tuple(replace(one, message=replace(one.message, mark=None)) for one in real(*given)),
+    )
+
+
 FAULTS = {
     "budget": [uncut, heavier_head],
     "valid": [loose_results, no_stubs, split_pairs],
@@ -173,6 +194,7 @@ FAULTS = {
     "pure": [counting_read, pinning_read, stale_layout, traces_of_pending],
     "prefix": [ticking_head, moving_note],
     "counted once": [forgetful_tally],
+    "handed back": [unmarked_changes, unmarked_anchor, prompt_of_the_call],
 }
 TRIED = 60
 
@@ -195,7 +217,7 @@ def test_a_planted_fault_is_caught(
 
 def _fails(seed: int, invariant: str) -> bool:
     """Whether the check of this invariant, and no other, fails on the conversation."""
-    run = Run(script(seed), only=frozenset({invariant} - {"counted once"}))
+    run = Run(script(seed), only=frozenset({invariant} - {"counted once"}), rewinds=invariant == "handed back")
     try:
         run.play()
     except AssertionError:
