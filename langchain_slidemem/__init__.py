@@ -1,1 +1,22 @@
 """LangChain adapter: conversion and LangChain's habits; every rule of memory is in `slidemem`."""
+
+from importlib.util import find_spec
+
+from slidemem.errors import MissingExtra
+
+if find_spec("langchain_core") is None:
+    raise MissingExtra("langchain_slidemem", "langchain")
+
+from langchain_slidemem.codec import LangChainCodec
+from langchain_slidemem.consolidator import ChatModelConsolidator
+from langchain_slidemem.history import ChatContext, SlidingChatMessageHistory
+from langchain_slidemem.runnable import RunnableWithSlidingMemory, with_sliding_memory
+
+__all__ = [
+    "ChatContext",
+    "ChatModelConsolidator",
+    "LangChainCodec",
+    "RunnableWithSlidingMemory",
+    "SlidingChatMessageHistory",
+    "with_sliding_memory",
+]
