@@ -1,1 +1,28 @@
 """LlamaIndex adapter: conversion and LlamaIndex's habits; every rule of memory is in `slidemem`."""
+
+from slidemem.errors import MissingExtra
+
+try:
+    from llamaindex_slidemem.buffer import SlidingChatMemoryBuffer
+    from llamaindex_slidemem.chat_store import ChatStoreLog
+    from llamaindex_slidemem.codec import LlamaIndexCodec
+    from llamaindex_slidemem.consolidator import LLMConsolidator
+    from llamaindex_slidemem.counter import TokenizerCounter
+    from llamaindex_slidemem.instrumentation import ConsolidationEvent, EvictionEvent, MemoryEvent
+    from llamaindex_slidemem.remembered import RememberedMessage
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "llama_index":
+        raise
+    raise MissingExtra("llamaindex_slidemem", "llamaindex") from missing
+
+__all__ = [
+    "ChatStoreLog",
+    "ConsolidationEvent",
+    "EvictionEvent",
+    "LLMConsolidator",
+    "LlamaIndexCodec",
+    "MemoryEvent",
+    "RememberedMessage",
+    "SlidingChatMemoryBuffer",
+    "TokenizerCounter",
+]

@@ -1,0 +1,157 @@
+"""Decides what `get` and `set` come to, once for sync and async callers.
+
+Coroutines over a face of the session: the sync face never suspends, so that `run` drives them without an event
+loop, in a notebook too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
+from typing import Any, Final, Protocol, TypeVar
+
+from slidemem import AsyncOnly, BudgetTooSmall, Context, ConversationMemory, Message, SlideMem
+
+Result = TypeVar("Result")
+
+_UNBOUNDED: Final = 10**9  # tokens
+_LEFT_OUT: Final = "[…"  # how slidemem's mark of what it cut begins
+
+
+class Face(Protocol):
+    """A session as one kind of caller reaches it."""
+
+    async def context(self, pending: Message | None, reserve: int) -> Context:
+        """See `ConversationMemory.context`."""
+        ...
+
+    async def transcript(self) -> tuple[Message, ...]:
+        """See `ConversationMemory.transcript`."""
+        ...
+
+    async def reconcile(self, messages: Sequence[Message]) -> object:
+        """See `ConversationMemory.reconcile`, with `replace=True`."""
+        ...
+
+
+class SyncFace:
+    """A session for sync callers; nothing suspends."""
+
+    def __init__(self, session: ConversationMemory) -> None:
+        self._session = session
+
+    async def context(self, pending: Message | None, reserve: int) -> Context:
+        """See `Face`."""
+        return self._session.context(pending, reserve=reserve)
+
+    async def transcript(self) -> tuple[Message, ...]:
+        """See `Face`."""
+        return self._session.transcript()
+
+    async def reconcile(self, messages: Sequence[Message]) -> object:
+        """See `Face`."""
+        return self._session.reconcile(messages, replace=True)
+
+
+class AsyncFace:
+    """A session for async callers."""
+
+    def __init__(self, session: ConversationMemory) -> None:
+        self._session = session
+
+    async def context(self, pending: Message | None, reserve: int) -> Context:
+        """See `Face`."""
+        return await self._session.acontext(pending, reserve=reserve)
+
+    async def transcript(self) -> tuple[Message, ...]:
+        """See `Face`."""
+        return await self._session.atranscript()
+
+    async def reconcile(self, messages: Sequence[Message]) -> object:
+        """See `Face`."""
+        return await self._session.areconcile(messages, replace=True)
+
+
+def run(flow: Coroutine[Any, Any, Result], twin: str) -> Result:
+    """What a flow over a sync face returns; works inside a running event loop too.
+
+    Raises:
+        AsyncOnly: something has to be awaited; it names the method `twin`.
+    """
+    with named(twin):
+        try:
+            flow.send(None)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]  # StopIteration.value has no type
+    flow.close()
+    raise AsyncOnly(twin)
+
+
+@contextmanager
+def named(twin: str) -> Generator[None, None, None]:
+    """Name LlamaIndex's method where slidemem would name its own."""
+    try:
+        yield
+    except AsyncOnly:
+        raise AsyncOnly(twin) from None
+
+
+async def shown(face: Face, asked: Message | None, reserve: int) -> Sequence[Message]:
+    """What to send besides `asked`; nothing when that leaves no room.
+
+    Raises:
+        BudgetTooSmall: the newest stored message does not fit beside `reserve`.
+    """
+    context = await face.context(None, reserve)
+    if asked is None or is_stored(asked, context):
+        return context.messages
+    try:
+        return (await face.context(asked, reserve)).messages
+    except BudgetTooSmall:
+        return ()
+
+
+async def last_turn(face: Face) -> Sequence[Message]:
+    """System messages and the newest turn, whatever they take, valid for every provider."""
+    messages = await face.transcript()
+    system = tuple(takewhile(lambda message: message.role == "system", messages))
+    start = max((at for at, message in enumerate(messages) if message.role == "user"), default=len(messages))
+    turn = SlideMem(max_tokens=_UNBOUNDED, counter=len, consolidator=None, mode="manual").session("turn")
+    turn.append((*system, *messages[start:]))
+    return turn.context().messages
+
+
+async def put_in_place(face: Face, messages: Sequence[Message]) -> None:
+    """Make a list the conversation; where it goes on from what is stored, the archive stays.
+
+    A system message at its head that is not stored yet begins another conversation: reconciled, it would be
+    taken for a part of the call, and be stored nowhere.
+    """
+    prompts = {of for message in takewhile(lambda one: one.role == "system", messages) for of in _origins(message)}
+    if prompts:
+        there = await face.transcript()
+        if not prompts.issubset({message.digest for message in there if message.role == "system"}):
+            await face.reconcile(())
+    await face.reconcile(messages)
+
+
+def is_stored(asked: Message, context: Context) -> bool:
+    """Whether a message about to be sent is the newest user message, stored already and not answered yet.
+
+    Agents store it before they read, most engines after.
+    """
+    newest = next((message for message in reversed(context.messages) if message.role == "user"), None)
+    last = context.messages[-1:]
+    if newest is None or (last[0].role == "assistant" and not last[0].tool_calls):
+        return False
+    if asked.digest in _origins(newest):
+        return True
+    text = newest.text.removeprefix(f"{context.head}\n\n") if context.head else newest.text
+    begin, cut, _ = text.partition(_LEFT_OUT)
+    clamped = newest.mark is not None and bool({"clamp", "anchor"}.intersection(newest.mark.kinds)) and bool(cut)
+    return asked.text.startswith(begin.rstrip("\n")) if clamped else asked.text == text
+
+
+def _origins(message: Message) -> tuple[str, ...]:
+    return message.mark.of if message.mark else (message.digest,)

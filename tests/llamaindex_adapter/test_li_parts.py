@@ -1,0 +1,301 @@
+"""What stands around the memory: counting, chat stores, foreign parts, and importing without the framework."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from typing import Any
+
+import pytest
+from li_models import FENCE, LIMIT, awaited, filled, history, texts, words
+from llama_index.core.base.llms import types
+from llama_index.core.base.llms.types import (
+    AudioBlock,
+    CacheControl,
+    CachePoint,
+    ChatMessage,
+    CitableBlock,
+    DocumentBlock,
+    ImageBlock,
+    TextBlock,
+    ToolCallBlock,
+)
+from llama_index.core.storage.chat_store import SimpleChatStore
+
+import llamaindex_slidemem
+from llamaindex_slidemem import LlamaIndexCodec, RememberedMessage, SlidingChatMemoryBuffer, TokenizerCounter
+from slidemem import Message, Part
+from slidemem.stores.memory import MemoryStore
+
+
+def test_every_public_name_is_listed_and_sorted() -> None:
+    """What `llamaindex_slidemem` exports is what it says it does, in order."""
+    assert sorted(llamaindex_slidemem.__all__) == llamaindex_slidemem.__all__
+    assert [] == [name for name in llamaindex_slidemem.__all__ if not hasattr(llamaindex_slidemem, name)]
+
+
+@pytest.mark.parametrize(
+    "hidden, error",
+    [
+        (
+            "llama_index",
+            "MissingExtra llamaindex_slidemem needs the extra 'llamaindex': pip install 'slidemem[llamaindex]'",
+        )
+    ],
+)
+def test_without_the_framework_the_import_says_what_to_install(hidden: str, error: str) -> None:
+    """One sentence with the pip command; what else is missing is told as Python tells it."""
+    code = (
+        "import sys\n"
+        f"sys.modules[{hidden!r}] = None\n"
+        "try:\n    import llamaindex_slidemem\n"
+        "except ImportError as error:\n    print(type(error).__name__, error)"
+    )
+
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout  # noqa: S603  # our own code
+
+    assert error == said.strip()
+
+
+def test_another_module_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra is blamed for nothing that it does not bring."""
+    for name in [name for name in sys.modules if name.startswith("llamaindex_slidemem")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pydantic_core", None)
+
+    with pytest.raises(ModuleNotFoundError, match="pydantic_core"):
+        __import__("llamaindex_slidemem")
+
+
+def test_the_framework_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in this process, so that it is measured."""
+    for name in [name for name in sys.modules if name.startswith("llamaindex_slidemem")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.startswith("llama_index.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "llama_index", None)
+
+    with pytest.raises(ImportError, match=r"pip install 'slidemem\[llamaindex\]'"):
+        __import__("llamaindex_slidemem")
+
+
+# ------------------------------------------------------------------ counting
+
+
+class Encoding:
+    """A tokenizer with a name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def encode(self, text: str, *, upper: bool = False) -> list[str]:
+        """Words."""
+        return text.split()
+
+
+def test_tokenizers_are_told_apart_by_name_or_code() -> None:
+    """Counts stored with one are not taken for another's: bound methods, partials, lambdas and built-ins differ."""
+    tokenizers: list[Any] = [
+        words,
+        lambda text: text.split(" "),
+        lambda text: text.split("-"),
+        Encoding("a").encode,
+        partial(Encoding("b").encode, upper=True),
+        len,
+        Encoding,
+    ]
+
+    names = [TokenizerCounter(tokenizer).fingerprint for tokenizer in tokenizers]
+
+    assert len(names) == len(set(names))
+    assert TokenizerCounter(words).fingerprint == TokenizerCounter(words).fingerprint
+    assert TokenizerCounter(words, {"image": 1}).fingerprint != TokenizerCounter(words).fingerprint
+
+
+def test_a_tokenizer_may_return_a_number() -> None:
+    """A list is counted by its length."""
+    message = Message("user", (Part("text", "one two"),))
+
+    assert [7, 2] == [TokenizerCounter(tokenizer).count(message) for tokenizer in (len, words)]
+
+
+def test_a_message_without_text_asks_no_tokenizer() -> None:
+    """Media and nothing at all are priced without it; a block of another kind by its JSON."""
+    counter = TokenizerCounter(lambda text: 1 // 0)
+    cache = LlamaIndexCodec().encode(
+        ChatMessage(role="user", blocks=[CachePoint(cache_control=CacheControl(type="ephemeral"))])
+    )
+
+    assert (0, 1_000) == (counter.count(Message("user")), counter.count(Message("user", (Part("image", ""),))))
+    assert 0 < counter.count(cache) < 40
+
+
+def test_a_remembered_message_is_estimated_without_fetching() -> None:
+    """Prompt helpers ask for a size: text by the tokenizer, media flat, without a network or an event loop."""
+    message = LlamaIndexCodec().remembered(
+        Message("user", (Part("text", "one two"), Part("image", "", '{"image_url": {"url": "http://127.0.0.1:9/"}}')))
+    )
+
+    assert (1_002, 1_002) == (message.estimate_tokens(words), awaited(message.aestimate_tokens(words)))
+    assert message.estimate_tokens() == message.estimate_tokens(words)
+
+
+# ------------------------------------------------------------------ parts
+
+
+def decoded(part: Part) -> Any:
+    """The block of a part."""
+    return LlamaIndexCodec().decode(Message("user", (part,))).blocks[0]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        ImageBlock(image=b"\x89PNG\r\n\x1a\n\xff", detail="low"),
+        ImageBlock(url="https://example.org/a.png"),
+        AudioBlock(audio=b"ID3\xff", format="mp3"),
+        AudioBlock(url="https://example.org/a.mp3"),
+        DocumentBlock(data=b"%PDF-1.4\xff", title="t"),
+        DocumentBlock(url="https://example.org/a.pdf", title="t"),
+        CachePoint(cache_control=CacheControl(type="ephemeral")),
+        CitableBlock(
+            title="t", source="s", content=[ImageBlock(url="https://example.org/a.png"), TextBlock(text="x")]
+        ),
+        *([types.VideoBlock(url="https://example.org/a.mp4")] if hasattr(types, "VideoBlock") else []),
+        *([types.VideoBlock(video=b"\x00\xff")] if hasattr(types, "VideoBlock") else []),
+    ],
+)
+def test_a_block_survives_as_a_part_alone(block: Any) -> None:
+    """Where a message was changed, the block is made of its part: the same bytes, or the same address."""
+    part = LlamaIndexCodec().encode(ChatMessage(role="user", blocks=[block])).parts[0]
+
+    made = decoded(part)
+
+    expected = block.content[0] if isinstance(block, CitableBlock) else block
+    known = {"image", "audio", "video", "data", "url", "cache_control"} & set(type(expected).model_fields)
+    assert type(expected) is type(made)
+    assert [getattr(expected, name) for name in sorted(known)] == [getattr(made, name) for name in sorted(known)]
+
+
+@pytest.mark.parametrize(
+    "part, text",
+    [
+        (Part("image", "", '{"type": "image", "source": {}}'), "[image]"),
+        (Part("image", "", '{"type": "image_url", "image_url": "no address"}'), "[image]"),
+        (Part("file", "", '{"type": "file", "file": {"file_id": "1"}}'), "[file]"),
+        (Part("other", "", '{"type": "hologram"}'), "[other]"),
+        (Part("video", "", '{"type": "video"}'), "[video]"),
+        (Part("text", "said", '{"type": "output_text", "text": "said"}'), "said"),
+    ],
+)
+def test_a_part_of_an_unknown_shape_is_named(part: Part, text: str) -> None:
+    """It is a text with what can be read of it, and no error."""
+    assert TextBlock(text=text) == decoded(part)
+
+
+def test_a_version_without_video_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older LlamaIndex reads a session with a video as far as it can."""
+    monkeypatch.delattr(types, "VideoBlock", raising=False)
+
+    assert TextBlock(text="[video]") == decoded(Part("video", "", '{"video_url": {"url": "https://example.org/a"}}'))
+
+
+class Loud(TextBlock):
+    """A text block of somebody's own."""
+
+
+def test_a_block_of_somebodys_own_kind_is_read_as_what_it_extends() -> None:
+    """A class of one's own over a block is that block."""
+    message = LlamaIndexCodec().encode(ChatMessage(role="user", blocks=[Loud(text="hey")]))
+
+    assert ("hey", TextBlock(text="hey")) == (message.text, LlamaIndexCodec().decode(message).blocks[0])
+
+
+@pytest.mark.parametrize("arguments, text", [([1], "[1]"), (b"\xff", '{"$slidemem": "base64", "as": "/w=="}')])
+def test_arguments_that_are_no_object_are_written_as_they_are(arguments: Any, text: str) -> None:
+    """A list, or bytes, in the place of arguments."""
+    call = {"id": "1", "name": "f", "args": arguments}
+    message = LlamaIndexCodec().encode(ChatMessage(role="assistant", additional_kwargs={"tool_calls": [call]}))
+
+    assert text == message.tool_calls[0].arguments
+
+
+# ------------------------------------------------------------------ chat stores
+
+
+class Recording(SimpleChatStore):
+    """A chat store whose async methods are its own, and whose deletes fail."""
+
+    async def aget_messages(self, key: str) -> list[ChatMessage]:
+        """The messages."""
+        return self.get_messages(key)
+
+    async def async_add_message(self, key: str, message: ChatMessage) -> None:
+        """Add one."""
+        self.add_message(key, message)
+
+    async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
+        """Replace them."""
+        self.set_messages(key, messages)
+
+    def delete_messages(self, key: str) -> Any:
+        """Never called."""
+        raise AssertionError("deletes differ from store to store")
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_chat_store_can_be_the_home_of_the_messages(*, twin: bool) -> None:
+    """Put, get, set and reset through it, sync and async, its messages word for word and an archive beside."""
+    store, records = Recording(), MemoryStore()
+    memory = filled(turns=0, chat_store=store, chat_store_key="meera", records=records)
+
+    async def through() -> None:
+        for message in history():
+            await memory.aput(message)
+        await memory.aset([*await memory.aget_all(), ChatMessage("more")])
+        await memory.aset((await memory.aget_all())[:-1])
+
+    if twin:
+        awaited(through())
+    else:
+        memory.put_messages(history())
+        memory.set([*memory.get_all(), ChatMessage("more")])
+        memory.set(memory.get_all()[:-1])
+        while memory.session.consolidate():
+            pass
+
+    assert history() == store.get_messages("meera") == memory.get_all()
+    assert (True, True) == (FENCE in texts(memory.get())[0], memory.chat_store is store)
+    again = filled(turns=0, chat_store=store, chat_store_key="meera", records=records)
+    memory.token_limit = LIMIT
+    assert again.get() == memory.get()
+    if twin:
+        awaited(memory.areset())
+    else:
+        memory.reset()
+    assert ([], []) == (store.get_messages("meera"), memory.get())
+
+
+def test_what_a_chat_store_holds_is_apart_from_what_is_handed_out() -> None:
+    """A caller who changes a message changes nothing in the store; two keys are two conversations."""
+    store = SimpleChatStore()
+    first, second = (SlidingChatMemoryBuffer.from_defaults(chat_store=store, chat_store_key=key) for key in "ab")
+    message = ChatMessage("hello")
+    first.put(message)
+
+    message.blocks.append(TextBlock(text="x"))
+    first.get()[0].blocks.append(TextBlock(text="y"))
+    first.get_all()[0].blocks.append(TextBlock(text="z"))
+
+    assert ([ChatMessage("hello")], []) == (store.get_messages("a"), second.get_all())
+
+
+def test_a_handed_out_message_is_no_template_though_a_plain_one_is() -> None:
+    """The same words in a plain ChatMessage would be replaced."""
+    plain = ChatMessage(role="user", blocks=[TextBlock(text="{x}"), ToolCallBlock(tool_name="f")])
+    remembered = LlamaIndexCodec().remembered(LlamaIndexCodec().encode(plain))
+
+    assert (["x"], []) == (plain.get_template_vars(), remembered.get_template_vars())
+    formatted = remembered.format_vars(x="y")
+    assert (plain, RememberedMessage, True) == (formatted, type(formatted), formatted is not remembered)
