@@ -13,17 +13,17 @@ help:
 	@echo "make full    the invariants over 2,000 conversations"
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
-	@echo "make bench   the core's figures, as ratios within one run"
+	@echo "make bench   the figures, as ratios within one run"
 
 demo: .venv/.demo
 	$(BIN)/slidemem demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest --ignore=tests/test_invariants.py --cov --cov-report=term
-	$(BIN)/python -m pytest tests/test_invariants.py
+	$(BIN)/python -m pytest --ignore-glob='tests/test_invariants*' -n auto --dist worksteal --cov --cov-report=term
+	$(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile
 
 full: .venv/.test
-	SLIDEMEM_CONVERSATIONS=2000 $(BIN)/python -m pytest tests/test_invariants.py --durations=5
+	SLIDEMEM_CONVERSATIONS=2000 $(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile --durations=5
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
@@ -35,6 +35,7 @@ types: .venv/.lint
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/state.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -16,7 +16,6 @@ import json
 import math
 import os
 import platform
-import random
 import shutil
 import statistics
 import sys
@@ -29,9 +28,11 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import tiktoken
+from figures import Figure, Wanted, judged, printed
+from speech import Said, agent_of, chat_of, letter, remark
 
 from slidemem import (
     BudgetTooSmall,
@@ -48,71 +49,10 @@ from slidemem import (
 from slidemem.stores.memory import MemoryStore
 from slidemem.testing import violations
 
-Said = dict[str, Any]
-
 ENCODING: Final = "o200k_base"
 BUDGET: Final = 4000
 
-# ------------------------------------------------------------------ figures
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a figure should be."""
-
-    sense: Literal["exactly", "at most", "at least"]
-    limit: float
-
-    def met(self, measured: float) -> bool:
-        """Whether a measured figure is so."""
-        if self.sense == "exactly":
-            return measured == self.limit
-        return measured <= self.limit if self.sense == "at most" else measured >= self.limit
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One row of the table.
-
-    Attributes:
-        name: what was measured.
-        measured: None when it could not be measured here.
-        wanted: None for a figure that only explains the one above it.
-        guarantee: whether the design promises it, on every machine.
-    """
-
-    name: str
-    measured: float | None
-    wanted: Wanted | None = None
-    guarantee: bool = False
-
-    @property
-    def missed(self) -> bool:
-        """Whether it was measured and is not as wanted."""
-        return self.wanted is not None and self.measured is not None and not self.wanted.met(self.measured)
-
-    @property
-    def row(self) -> str:
-        """The figure as a line of the table."""
-        indent = "" if self.wanted else "  "
-        wanted = f"{self.wanted.sense} {number(self.wanted.limit)}" if self.wanted else ""
-        return f"{indent + self.name:<76}{number(self.measured):>10}   {wanted:<18}{self.verdict}".rstrip()
-
-    @property
-    def verdict(self) -> str:
-        """`ok` or `missed`, where there is something to judge."""
-        if self.wanted is None:
-            return ""
-        if self.measured is None:
-            return "not measured"
-        return ("missed, a guarantee" if self.guarantee else "missed") if self.missed else "ok"
-
-
-def number(value: float | None) -> str:
-    """A figure as the table shows it."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"
+# ------------------------------------------------------------------ what is measured
 
 
 @dataclass(frozen=True)
@@ -146,151 +86,6 @@ class Bench:
     sizes: Sizes
     counter: TokenCounter
     encode: Callable[[str], list[int]] | None
-
-
-# ------------------------------------------------------------------ generated conversations
-
-SHORT: Final = """
-a an and are as at be but by can do for he I if in is it me my no not of on or our out she so some the to
-up us was we you
-"""
-WORDS: Final = """
-about after again along already among another around because before better between both bring build
-careful carry change chapter cheap choose city clean clear close cold coming compare concert contract copy
-corner cost could country couple course cover customer daily dance decide deliver dinner doctor document
-door draft dream early earth easy email engine enough evening every exactly example extra family fast
-father fever field final find flight flower follow friend from garden gave general gift good grow guess
-guitar half happy hard have head hear help here history hope hotel hour house idea important inside
-interest invoice island journey keep kitchen know large last late learn leave letter level library light
-listen little live long look lunch machine make many market maybe meeting member message minute mobile
-moment money month more morning mother mountain move much music near need never next night north nothing
-number offer office often only open order other over paint paper part party passport pay people perhaps
-photo piece place plan platform play please point possible practice prefer printer problem project promise
-proposal question quick quiet rain reach read really receipt refund remember rent report rest return
-review right river road room school screen season second send server service several share short should
-show simple since sister small some song soon sound south spring start station still stop story street
-strong study summer support table take talk team tell than that their them then there these they thing
-think this those ticket time today together tomorrow train travel tree trip under until update used
-vegetarian very visit voice wait walk want warm water weather week well west what when where which while
-window winter with without wonder word work would write year yesterday young
-"""
-NAMES: Final = """
-Asha Berlin Carlos Dublin Elena Fatima Geneva Hiroshi Ines Jonas Kyoto Lisbon Mumbai Noor Oslo Pune Quito
-Rahul Samira Tomas Ulrike Valencia Wanjiru Xiomara Yusuf Zagreb
-"""
-
-
-class Writer:
-    """Writes varied prose, with names and numbers in it, from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self._short, self._words, self._names = SHORT.split(), WORDS.split(), NAMES.split()
-
-    def prose(self, words: int) -> str:
-        """Sentences of so many words altogether."""
-        sentences: list[str] = []
-        while words > 0:
-            length = min(words, self.rng.randint(5, 14))
-            sentences.append(self._sentence(length))
-            words -= length
-        return " ".join(sentences)
-
-    def output(self, characters: int) -> str:
-        """What a tool returns: prose, rows of JSON or lines of a log, of so many characters."""
-        line = self.rng.choice((self._sentence, self._json, self._log))
-        lines: list[str] = []
-        left = characters
-        while left > 0:
-            lines.append(line(self.rng.randint(5, 14)))
-            left -= len(lines[-1]) + 1
-        return "\n".join(lines)[:characters].strip()
-
-    def log_uniform(self, low: int, high: int) -> int:
-        """A number from `low` to `high`, each order of magnitude as likely."""
-        return round(math.exp(self.rng.uniform(math.log(low), math.log(high))))
-
-    def _sentence(self, words: int) -> str:
-        text = " ".join(self._word() for _ in range(words))
-        return text[:1].upper() + text[1:] + self.rng.choice("...?")
-
-    def _word(self) -> str:
-        kind = self.rng.random()
-        if kind < 0.05:
-            return self.rng.choice(self._names)
-        if kind < 0.09:
-            return self._number()
-        return self.rng.choice(self._short if kind < 0.5 else self._words)
-
-    def _number(self) -> str:
-        rng = self.rng
-        made = (f"{rng.randint(2, 900)}", f"{rng.randint(1, 23)}:{rng.randint(10, 59)}", f"€{rng.randint(5, 4000)}")
-        return rng.choice((*made, f"{rng.choice('ABCDEFGH')}{rng.randint(1000, 99999)}"))
-
-    def _json(self, words: int) -> str:
-        row = {"id": self.rng.randint(1, 10**6), "name": self.rng.choice(self._names), "note": self._sentence(words)}
-        return json.dumps(row)
-
-    def _log(self, words: int) -> str:
-        file = f"/srv/app/{self.rng.choice(self._words)}.py"
-        return f"[{self.rng.randint(10**9, 2 * 10**9)}] INFO {file} {self._sentence(words)}"
-
-
-def chat_of(seed: int, messages: int, words: Callable[[random.Random], float]) -> list[Said]:
-    """User and assistant in turn; `words` draws how long each message is."""
-    writer = Writer(seed)
-    return [
-        {"role": ("user", "assistant")[at % 2], "content": writer.prose(max(2, round(words(writer.rng))))}
-        for at in range(messages)
-    ]
-
-
-def letter(rng: random.Random) -> float:
-    """Words of a message of about 300 characters."""
-    return rng.uniform(25, 80)
-
-
-def remark(rng: random.Random) -> float:
-    """Words of a message as LoCoMo's dialogues have them (arXiv:2402.17753): median 20, mean 23, up to some 90."""
-    return min(90.0, rng.lognormvariate(3.0, 0.55))
-
-
-def agent_of(seed: int, rounds: int, characters: tuple[int, int]) -> Iterator[tuple[Said, bool]]:
-    """Turns of 1 to 40 tool rounds, some rounds with parallel calls whose results come in any order.
-
-    Args:
-        seed: of the texts.
-        rounds: of tools, over all turns.
-        characters: the least and the most of a result.
-
-    Yields:
-        Each message, and whether a prompt is read after it: after a user message and after a round's last result.
-    """
-    writer = Writer(seed)
-    while rounds > 0:
-        yield {"role": "user", "content": writer.prose(writer.rng.randint(5, 60))}, True
-        turn = min(rounds, writer.rng.choice((1, 1, 2, 3, 5, 8, 40)))
-        for left in range(rounds, rounds - turn, -1):
-            messages = _round(writer, left, characters)
-            yield from ((message, at == len(messages) - 1) for at, message in enumerate(messages))
-        rounds -= turn
-        yield {"role": "assistant", "content": writer.prose(writer.rng.randint(10, 80))}, False
-
-
-def _round(writer: Writer, key: int, characters: tuple[int, int]) -> list[Said]:
-    """A message with calls and its results."""
-    calls = [
-        {"id": f"call_{key}_{at}", "type": "function", "function": {"name": "look_up", "arguments": arguments}}
-        for at in range(writer.rng.choice((1, 1, 1, 2, 4)))
-        for arguments in (json.dumps({"query": writer.prose(6), "page": at}),)
-    ]
-    results = [
-        {"role": "tool", "tool_call_id": call["id"], "content": writer.output(writer.log_uniform(*characters))}
-        for call in calls
-    ]
-    writer.rng.shuffle(results)
-    content = writer.rng.choice((None, writer.prose(8)))
-    return [{"role": "assistant", "content": content, "tool_calls": calls}, *results]
 
 
 # ------------------------------------------------------------------ 1. counter calls
@@ -743,7 +538,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     started = time.monotonic()
     bench = prepared(QUICK if given.quick else FULL)
-    figures = list(_printed(bench))
+    figures = list(printed(partial(measure, bench) for measure in MEASURES))
     print(f"\n{time.monotonic() - started:.0f} seconds, counted with {bench.counter.fingerprint}")
     if given.json:
         given.json.write_text(json.dumps(_report(bench, figures), indent=2) + "\n", encoding="utf-8")
@@ -773,15 +568,6 @@ def _vocabulary() -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _printed(bench: Bench) -> Iterator[Figure]:
-    """Every figure, printed as soon as it is there."""
-    print(f"{'figure':<76}{'measured':>10}   wanted")
-    for measure in MEASURES:
-        for figure in measure(bench):
-            print(figure.row, flush=True)
-            yield figure
-
-
 def _report(bench: Bench, figures: Sequence[Figure]) -> dict[str, Any]:
     """The run as a JSON object."""
     return {
@@ -791,16 +577,6 @@ def _report(bench: Bench, figures: Sequence[Figure]) -> dict[str, Any]:
         "sizes": asdict(bench.sizes),
         "figures": [{**asdict(figure), "verdict": figure.verdict} for figure in figures],
     }
-
-
-def judged(figures: Sequence[Figure]) -> int:
-    """Print what was missed; 1 when a guarantee was."""
-    missed = [figure for figure in figures if figure.missed]
-    for figure in missed:
-        print(f"{figure.verdict}: {figure.name}")
-    if not missed:
-        print("nothing missed")
-    return int(any(figure.guarantee for figure in missed))
 
 
 if __name__ == "__main__":
