@@ -27,10 +27,10 @@ from slidemem.errors import (
 )
 from slidemem.events import Event, Stats
 from slidemem.flow import Explanation
+from slidemem.leaving import Plan
 from slidemem.memory import SlideMem
 from slidemem.messages import Mark, Message, MessageCodec, Part, PartKind, Role, ToolCall
 from slidemem.openai_format import from_openai, to_openai
-from slidemem.plan import Plan
 from slidemem.rewind import Reconciled
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin

@@ -9,17 +9,18 @@ from slidemem import export, flow, rewind, settle
 from slidemem.archive import Segment
 from slidemem.compose import Context
 from slidemem.config import MOST
+from slidemem.driver import drive
 from slidemem.due import DueJob
 from slidemem.entries import read
 from slidemem.errors import AsyncOnly, ConfigurationError
 from slidemem.events import Stats
 from slidemem.flow import Explanation
+from slidemem.leaving import Plan
 from slidemem.messages import Message
 from slidemem.openai_format import Given
-from slidemem.plan import Plan
 from slidemem.rewind import Reconciled
 from slidemem.schedule import Background
-from slidemem.session import Session, drive
+from slidemem.session import Session
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
 

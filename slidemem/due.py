@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slidemem import settle
+from slidemem.driver import drive
 from slidemem.errors import AsyncOnly
+from slidemem.leaving import Job
 from slidemem.messages import Message
-from slidemem.plan import Job
-from slidemem.session import Session, drive
+from slidemem.session import Session
 from slidemem.settle import Consolidation
 
 

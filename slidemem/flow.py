@@ -16,9 +16,10 @@ from slidemem.compose import Call, Context, compose
 from slidemem.entries import read
 from slidemem.errors import InvalidMessage, PinBudgetError, UnknownReference
 from slidemem.events import Stats
+from slidemem.leaving import Plan, planned
 from slidemem.messages import Message, user
 from slidemem.openai_format import Given, read_openai
-from slidemem.plan import Plan, narrowed, pinned_tokens, planned
+from slidemem.plan import narrowed, pinned_tokens
 from slidemem.present import mend
 from slidemem.session import Session
 from slidemem.settle import grown, pin_of

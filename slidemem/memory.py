@@ -23,13 +23,14 @@ from slidemem.consolidate import (
     resolve_consolidator,
 )
 from slidemem.conversation import ConversationMemory
+from slidemem.driver import drive
 from slidemem.entries import read
 from slidemem.errors import ConfigurationError, InvalidExport, PinBudgetError
 from slidemem.events import Event
 from slidemem.messages import Message
 from slidemem.openai_format import Given
 from slidemem.plan import pinned_tokens
-from slidemem.session import AllFigures, Layouts, Session, drive
+from slidemem.session import AllFigures, Layouts, Session
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.base import Records, Store, Transcript, awaited
 from slidemem.stores.joined import JoinedStore

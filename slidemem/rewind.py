@@ -15,9 +15,10 @@ from slidemem.archive import Archive, Segment
 from slidemem.entries import read
 from slidemem.errors import TranscriptMismatch, UnknownReference
 from slidemem.events import Event
+from slidemem.leaving import bounded
 from slidemem.messages import Message
 from slidemem.openai_format import Given, read_openai
-from slidemem.plan import anchored, bounded, headed_by
+from slidemem.plan import anchored, headed_by
 from slidemem.session import Session
 from slidemem.settle import grown
 from slidemem.state import Entry, Kept, Record, Rewrite, Snapshot

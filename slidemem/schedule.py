@@ -18,8 +18,9 @@ from collections import deque
 from concurrent.futures import Future, wait
 from typing import Final
 
+from slidemem.driver import drive
 from slidemem.errors import AsyncOnly
-from slidemem.session import Session, drive
+from slidemem.session import Session
 from slidemem.settle import postpone, settle
 
 _WORKERS: Final = 4  # threads of one memory at most; they wait for a model most of the time

@@ -1,4 +1,4 @@
-"""What a flow works with: one session as one caller reaches it, and the driver that runs flows for sync callers."""
+"""What a flow works with: one session as a caller reaches it, and what this process remembers of the latest ones."""
 
 from __future__ import annotations
 
@@ -6,36 +6,15 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from slidemem.config import Options
 from slidemem.consolidate import SummaryRequest
-from slidemem.errors import AsyncOnly
 from slidemem.events import Event, Figures
 from slidemem.plan import Layout, lay_out
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.base import Store
 from slidemem.tokens import Tally
-
-T = TypeVar("T")
-
-
-def drive(flow: Coroutine[Any, Any, T], twin: str) -> T:
-    """Run a flow that never suspends; works inside a running event loop too.
-
-    Args:
-        flow: a coroutine that has not started.
-        twin: the async method to name when it does suspend.
-
-    Raises:
-        AsyncOnly: it suspended.
-    """
-    try:
-        flow.send(None)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]  # StopIteration.value has no type
-    flow.close()
-    raise AsyncOnly(twin)
 
 
 class Layouts:

@@ -19,9 +19,10 @@ from slidemem.archive import Segment
 from slidemem.consolidate import SummaryRequest, Written, write
 from slidemem.errors import UnknownReference
 from slidemem.events import Event
+from slidemem.leaving import Job, advanced, merge_target, plan_job
 from slidemem.merge import merge
 from slidemem.messages import digest, user
-from slidemem.plan import Job, advanced, headed_by, merge_target, narrowed, pinned_tokens, plan_job
+from slidemem.plan import headed_by, narrowed, pinned_tokens
 from slidemem.present import mend
 from slidemem.retention import to_remember
 from slidemem.session import Session

@@ -25,7 +25,7 @@ from slidemem import (
     ToolCall,
     count_tokens,
 )
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.state import Recount
 from slidemem.stores.memory import MemoryStore
 from slidemem.testing import violations

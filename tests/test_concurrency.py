@@ -8,7 +8,7 @@ from threading import Barrier
 from typing import Any
 
 from slidemem import SlideMem
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.testing import violations
 
 THREADS, ROUNDS = 8, 60

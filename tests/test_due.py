@@ -12,9 +12,9 @@ import pytest
 from conversations import COUNTERS, Script, script
 
 from slidemem import AsyncOnly, ConversationMemory, Event, SlideMem, SlidememError
+from slidemem.driver import drive
 from slidemem.errors import UnknownReference
 from slidemem.flow import Explanation
-from slidemem.session import drive
 from slidemem.settle import LEASE_SECONDS
 from slidemem.state import Snapshot, Totals, Whole
 from slidemem.stores.memory import MemoryStore

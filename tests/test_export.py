@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from slidemem import ConfigurationError, ConversationMemory, SlideMem
+from slidemem.driver import drive
 from slidemem.errors import InvalidExport, SessionExists
-from slidemem.session import drive
 from slidemem.state import Snapshot, Totals, Whole
 from slidemem.stores.memory import MemoryStore
 

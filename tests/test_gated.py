@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.state import Pin
 from slidemem.stores.base import Blocking, Store
 from slidemem.stores.memory import MemoryStore

@@ -29,10 +29,25 @@ PURE = [
         "merge",
         "facts",
     ),
-    *("consolidate", "plan", "compose", "align", "config", "check"),
+    *("consolidate", "plan", "leaving", "compose", "align", "config", "check"),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
-EFFECTS = {"stores", "flow", "settle", "rewind", "export", "schedule", "session", "memory", "conversation", "cli"}
+EFFECTS = {
+    "cli",
+    "conversation",
+    "driver",
+    "events",
+    "export",
+    "flow",
+    "memory",
+    "replay",
+    "rewind",
+    "schedule",
+    "session",
+    "settle",
+    "show",
+    "stores",
+}
 IMPURE = {"asyncio", "time", "random", "datetime", "os", "pathlib", "socket", "sqlite3", "rich"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index"}
 

@@ -20,8 +20,9 @@ import pytest
 from invariants import OWN
 
 from slidemem import Context, ConversationMemory, Segment, SlideMem, SlidememError
+from slidemem.driver import drive
 from slidemem.messages import digest
-from slidemem.session import Session, drive
+from slidemem.session import Session
 from slidemem.settle import LEASE_SECONDS
 from slidemem.state import Change, Entry, Lease, Record, Rewrite, Snapshot, Totals, Whole
 from slidemem.stores.base import Store

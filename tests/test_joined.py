@@ -11,9 +11,9 @@ import pytest
 
 from slidemem import ConfigurationError, ConversationMemory, SlideMem, from_openai, to_openai
 from slidemem.check import violations
+from slidemem.driver import drive
 from slidemem.errors import SessionExists, UnknownReference
 from slidemem.rewind import Reconciled
-from slidemem.session import drive
 from slidemem.state import Entry, Record, Rewrite, Snapshot, Whole
 from slidemem.stores.memory import MemoryStore
 

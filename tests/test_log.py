@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from slidemem import ConversationMemory, Message, SlideMem, StoreError
+from slidemem.driver import drive
 from slidemem.messages import user
-from slidemem.session import drive
 from slidemem.stores.log import LoggedTranscript, MessageLog, RewritableLog
 from slidemem.stores.memory import MemoryStore
 

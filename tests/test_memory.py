@@ -24,7 +24,8 @@ from slidemem import (
     SummaryRequest,
     to_openai,
 )
-from slidemem.session import AllFigures, drive
+from slidemem.driver import drive
+from slidemem.session import AllFigures
 from slidemem.stores.memory import MemoryStore
 from slidemem.tokens import resolve_counter
 

@@ -11,7 +11,7 @@ import pytest
 from conversations import script
 from invariants import Run
 
-from slidemem import Context, Message, Pin, compose, entries, flow, plan, present, session, settle, units
+from slidemem import Context, Message, Pin, compose, entries, flow, leaving, plan, present, session, settle, units
 from slidemem.stores.memory import MemoryStore
 from slidemem.tokens import Tally
 
@@ -75,7 +75,7 @@ def newest_dropped(patch: pytest.MonkeyPatch) -> None:
 
 def boundary_ahead(patch: pytest.MonkeyPatch) -> None:
     """A boundary that passes one message more than the archive covers."""
-    real = plan.advanced
+    real = leaving.advanced
     patch.setattr(settle, "advanced", lambda job, segment: _ahead(real(job, segment)))
 
 

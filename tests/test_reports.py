@@ -10,7 +10,7 @@ import pytest
 
 from slidemem import ConversationMemory, Event, SlideMem, from_openai, to_openai
 from slidemem.check import violations
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.memory import MemoryStore
 

@@ -29,9 +29,9 @@ from slidemem import (
     to_openai,
 )
 from slidemem.check import violations
+from slidemem.driver import drive
 from slidemem.errors import TranscriptMismatch, UnknownReference
 from slidemem.rewind import Reconciled
-from slidemem.session import drive
 from slidemem.state import Snapshot, Totals, Whole
 from slidemem.stores.memory import MemoryStore
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from slidemem import AsyncOnly, ConversationMemory, Event, SlideMem, schedule
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.state import Snapshot, Totals
 from slidemem.stores.memory import MemoryStore
 

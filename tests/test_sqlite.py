@@ -22,8 +22,8 @@ import pytest
 
 from slidemem import ConfigurationError, StoreBusy, StoreError
 from slidemem.contract import entry, segment
+from slidemem.driver import drive
 from slidemem.errors import AsyncOnly
-from slidemem.session import drive
 from slidemem.state import Change, Entry, Pin, Record, Recount, Rewrite, Snapshot, Whole
 from slidemem.stores import sqlite_file, sqlite_rows, sqlite_schema
 from slidemem.stores.base import Blocking, Store
@@ -40,7 +40,7 @@ Making = Callable[..., SQLiteStore]
 APPENDING = """
 import sys
 from slidemem.contract import entry
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.stores.sqlite import SQLiteStore
 
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -55,7 +55,7 @@ for at in range(count):
 FORKING = """
 import asyncio, os, sys
 from slidemem.contract import entry
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.stores.sqlite import SQLiteStore
 
 store = SQLiteStore(sys.argv[1])

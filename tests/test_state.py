@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from slidemem import SlideMem
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.state import SCHEMA, Entry, Record, Snapshot
 from slidemem.stores.memory import MemoryStore
 

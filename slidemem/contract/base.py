@@ -10,8 +10,8 @@ from threading import Barrier
 from typing import Any, Final, TypeVar
 
 from slidemem.archive import Retention, Segment
+from slidemem.driver import drive
 from slidemem.messages import Mark, Message, Part, Role, ToolCall
-from slidemem.session import drive
 from slidemem.state import Change, Entry, Kept, Pin, Record, Rewrite
 from slidemem.stores.base import Store
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from slidemem.archive import Segment
-from slidemem.session import drive
+from slidemem.driver import drive
 from slidemem.state import Branch, Change, Entry, Held, Key, Lease, Pin, Recount, Rewrite, Snapshot, Totals, Whole
 from slidemem.stores.base import Store
 
