@@ -53,12 +53,17 @@ class JoinedStore:
     async def append(
         self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
     ) -> Totals:
-        """See `Store.append`; a message that is there already is looked for among the live ones."""
-        live = (await self.snapshot(session)).live
-        await self.transcript.append(session, _unsaid(live, entries))
+        """See `Store.append`; a message that is there already is looked for among the live ones.
+
+        The totals are of what was there at the look and of the messages added; what others add meanwhile comes next.
+        """
+        now = await self.snapshot(session)
+        new = _unsaid(now.live, entries)
+        await self.transcript.append(session, new)
         if metadata is not None:
             await self.records.describe(session, metadata)
-        return (await self.snapshot(session)).totals
+        live = (*now.live, *new)
+        return Totals.of(now.record, live, live[-1].counter if live else "")
 
     async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
         """See `Transcript.read`."""
