@@ -41,6 +41,10 @@ from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
 
 _LOG = logging.getLogger("slidemem")
 _EXTRACTIVE = ExtractiveConsolidator()
+_TOLD_ONCE = {
+    "refused": "a summary was refused, extracts stand in its place",
+    "counter_failed": "the counter failed, the estimate stands in",
+}
 
 
 class SlideMem:
@@ -58,6 +62,8 @@ class SlideMem:
         consolidator: what writes the archive: a function `summarize(messages) -> str`, sync or async, a
             `Consolidator`, or None to keep nothing of what leaves the window (it stays in the transcript).
             Left out, the extractive one, which needs no model.
+        redact: changes each text of a span before anything is made of it that outlives the window: summary,
+            extracted lines, pins of "remember this". The transcript keeps what was said.
         on_event: called with each `Event`.
         clock: seconds since 1970; for tests.
         **options: see `Options`.
@@ -76,6 +82,7 @@ class SlideMem:
         transcript: Transcript | MessageLog | None = None,
         records: Records | str | None = None,
         consolidator: Consolidator | Summarize | None = _EXTRACTIVE,
+        redact: Callable[[str], str] | None = None,
         on_event: Callable[[Event], None] | None = None,
         clock: Callable[[], float] = time.time,
         **options: Any,
@@ -83,16 +90,30 @@ class SlideMem:
         self.options = Options.of(max_tokens=max_tokens, **options)
         self.consolidator = resolve_consolidator(consolidator)
         self._background = schedule.Background(self.options.flush_seconds)
-        if not callable(clock) or not (on_event is None or callable(on_event)):
-            raise ConfigurationError("clock and on_event must be functions")
+        if not callable(clock) or not all(given is None or callable(given) for given in (on_event, redact)):
+            raise ConfigurationError("clock, on_event and redact must be functions")
+        self._redact = redact
         self._on_event = on_event
         self._clock = clock
-        self._told = False
+        self._told: set[str] = set()
         self._layouts = Layouts()
         self._figures = AllFigures()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
         self.store = self._opened(store, transcript, records)
         self._awaited = awaited(self.store)
+
+    def __enter__(self) -> SlideMem:  # noqa: PYI034  # typing.Self is of Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for what runs in the background, `flush_seconds` at most, and close the store if it can be closed."""
+        self._background.drain()
+        close = getattr(self.store, "close", None)
+        if callable(close):
+            close()
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={getattr(self.options, name)!r}" for name in sorted(self.options.model_fields_set))
@@ -190,6 +211,7 @@ class SlideMem:
             metadata=metadata,
             layouts=self._layouts,
             when_due=schedule.manual,
+            redact=self._redact,
             async_only=bool(getattr(self.consolidator, "async_only", False)),
         )
 
@@ -222,9 +244,9 @@ class SlideMem:
         self._emit(Event("counter_failed", "", detail))
 
     def _emit(self, event: Event) -> None:
-        if event.kind == "refused" and not self._told:
-            self._told = True
-            _LOG.warning("a summary was refused, extracts stand in its place (told once): %s", event.detail)
+        if event.kind in _TOLD_ONCE and event.kind not in self._told:
+            self._told.add(event.kind)
+            _LOG.warning("%s (told once): %s", _TOLD_ONCE[event.kind], event.detail)
         if self._on_event is None:
             return
         try:

@@ -102,6 +102,7 @@ class Session:
         metadata: of the session, written with the next append; None leaves it.
         layouts: the latest layouts by session, so that a read does not do again what an earlier one did.
         when_due: what is called when consolidation may be due.
+        redact: changes the texts of a span before it is summarised; None leaves them.
         async_only: whether the summariser has to be awaited, so that a sync append is refused.
     """
 
@@ -118,6 +119,7 @@ class Session:
     layouts: Layouts
     when_due: Callable[[Session], Coroutine[Any, Any, object]]
     async_only: bool
+    redact: Callable[[str], str] | None = None
 
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""

@@ -9,7 +9,7 @@ the three in a row; who calls it, and on which thread, is `schedule.py`'s.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from secrets import token_hex
@@ -21,7 +21,7 @@ from slidemem.errors import UnknownReference
 from slidemem.events import Event
 from slidemem.leaving import Job, advanced, merge_target, plan_job
 from slidemem.merge import merge
-from slidemem.messages import digest, user
+from slidemem.messages import Message, Part, digest, user
 from slidemem.plan import headed_by, narrowed, pinned_tokens
 from slidemem.present import mend
 from slidemem.retention import to_remember
@@ -238,7 +238,8 @@ class _Asking:
 
 
 async def _segment(session: Session, job: Job) -> Segment:
-    request = SummaryRequest(job.messages, job.earlier, job.target_tokens, session.tally.text)
+    span = tuple(_redacted(message, session.redact) for message in job.messages)
+    request = SummaryRequest(span, job.earlier, job.target_tokens, session.tally.text)
     ask = _Asking(session)
     written = await write(ask if session.ask else None, request, extractive=session.extractive)
     ask.report(written, job.start, job.end)
@@ -255,6 +256,21 @@ async def _segment(session: Session, job: Job) -> Segment:
         children=(),
         first_at=job.covered[0].at,
         last_at=job.covered[-1].at,
+    )
+
+
+def _redacted(message: Message, redact: Callable[[str], str] | None) -> Message:
+    """The message with each of its texts redacted, reasoning and arguments of calls among them."""
+    if redact is None:
+        return message
+    return replace(
+        message,
+        parts=tuple(
+            Part(part.kind, redact(part.text)) if part.kind in {"text", "reasoning"} else part
+            for part in message.parts
+        ),
+        tool_calls=tuple(replace(call, arguments=redact(call.arguments)) for call in message.tool_calls),
+        raw=None,
     )
 
 
@@ -301,7 +317,7 @@ def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tup
         (entry, text)
         for entry in job.covered
         if entry.message.role == "user"
-        for text in to_remember(entry.shown.text)
+        for text in to_remember(_redacted(entry.shown, session.redact).text)
     )
     known = {pin.id for pin in job.snapshot.pins}
     for entry, text in asked:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slidemem import SlideMem
 from slidemem.archive import Retention
 from slidemem.consolidate import (
     Consolidator,
@@ -625,3 +626,29 @@ def test_the_counter_is_asked_for_little() -> None:
 
     assert 0 < len(kept) < 12
     assert len(counted) < 40
+
+
+@pytest.mark.parametrize("summarize", [None, lambda messages: str(messages[0]["content"])[15:50]])
+def test_what_is_redacted_outlives_the_window_nowhere(summarize: Any) -> None:
+    """langchain-ai/langchain#40725: a span is redacted before it is summarised, quoted or pinned."""
+    given = {"consolidator": summarize} if summarize else {}
+    seen: list[str] = []
+
+    def redact(text: str) -> str:
+        seen.append(text)
+        return text.replace("4711", "****")
+
+    mem = SlideMem(max_tokens=160, counter=words, recall_share=0, archive_share=0.4, redact=redact, **given)
+    chat = mem.session("s")
+    call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": '{"card": "4711"}'}}
+    for at in range(12):
+        chat.append([{"role": "user", "content": f"Remember this: Asha's card {at} is 4711. Pay PNR-{at} with it."}])
+        result = {"role": "tool", "tool_call_id": "c", "content": "4711"}
+        chat.append([{"role": "assistant", "tool_calls": [call]}, result])
+        chat.append([{"role": "assistant", "content": f"Paid PNR-{at} with card 4711."}])
+
+    kept = "".join(segment.text for segment in chat.archive()) + "".join(pin.text for pin in chat.pins())
+    assert "****" in kept
+    assert any("4711" in text for text in seen)
+    assert "4711" in "".join(message.text for message in chat.transcript())
+    assert "4711" not in kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import astuple
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from slidemem import (
     PinBudgetError,
     SlideMem,
     SlidememError,
+    StoreError,
     SummaryRequest,
     to_openai,
 )
@@ -689,3 +691,42 @@ def test_an_empty_list_asks_for_nothing() -> None:
 
     assert (0, 0, 0) == astuple(chat.reconcile([], replace=True))
     assert chat.flush()
+
+
+def test_a_failing_counter_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Counts that are estimates because the counter raises are logged once, not in silence and not each time."""
+
+    def raises(text: str) -> int:
+        raise RuntimeError("no tokenizer")
+
+    chat = memory(counter=raises).session("s")
+    chat.append([*turn(0), *turn(1)])
+
+    assert 1 == len([record for record in caplog.records if "the counter failed" in record.message])
+
+
+def test_a_memory_lets_go_of_its_store(tmp_path: Path) -> None:
+    """Leaving the block closes the file, and a store that cannot be closed is left alone."""
+    with memory(store=f"sqlite:///{tmp_path / 'chat.db'}") as mem:
+        mem.session("s").append(turn(0))
+    with memory() as other:
+        other.session("s").append(turn(0))
+
+    with pytest.raises(StoreError, match="it was closed"):
+        mem.session("s").transcript()
+    assert 2 == len(other.session("s").transcript())
+
+
+WRONG_OPTIONS = {
+    "unknown": ({"max_turns": 3}, r"max_turns: there is no such option \(known: max_tokens, "),
+    "type": ({"keep_turns": "x"}, r"keep_turns: Input should be a valid integer, got 'x'$"),
+    "share": ({"archive_share": 2.0}, r"got 2.0, or Input should be a valid integer, got 2.0$"),
+    "together": ({"batch_turns": 5}, r"batch_turns \(5\) needs window_turns of that or more, got None$"),
+}
+
+
+@pytest.mark.parametrize("options, expected", WRONG_OPTIONS.values(), ids=WRONG_OPTIONS.keys())
+def test_a_wrong_option_is_told_with_its_value(options: dict[str, Any], expected: str) -> None:
+    """The sentence has the value that was given, and the known names only where the name is not one."""
+    with pytest.raises(ConfigurationError, match=expected):
+        memory(**options)
