@@ -3,14 +3,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full lint types bench clean
+.PHONY: help demo test full oldest lint types bench clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
 	@echo "make test    run every test"
 	@echo "make full    the invariants over 2,000 conversations"
+	@echo "make oldest  the adapters with the oldest supported versions of their frameworks"
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
 	@echo "make bench   the figures, as ratios within one run"
@@ -25,6 +27,9 @@ test: .venv/.test
 full: .venv/.test
 	SLIDEMEM_CONVERSATIONS=2000 $(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile --durations=5
 
+oldest: .venv-oldest/.made
+	.venv-oldest/bin/python -m pytest tests/langchain_adapter tests/llamaindex_adapter -n auto --dist worksteal
+
 lint: .venv/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,7 +43,7 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/state.py
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .coverage
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed, this is " + sys.version.split()[0])'
@@ -51,6 +56,12 @@ clean:
 
 .venv/.test: .venv/.demo
 	$(PIP) install --group test
+	@touch $@
+
+.venv-oldest/.made: $(SOURCES)
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip --quiet --disable-pip-version-check install --upgrade 'pip>=25.1'
+	.venv-oldest/bin/python -m pip --quiet --disable-pip-version-check install --editable . --group test $(OLDEST)
 	@touch $@
 
 .venv/.lint: .venv/.test
