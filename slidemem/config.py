@@ -120,7 +120,7 @@ def _refuse_contradictions(options: Options) -> None:
         )
     if options.batch_turns is not None and options.batch_turns > (options.window_turns or 0):
         raise ConfigurationError(
-            f"batch_turns ({options.batch_turns}) is at most window_turns ({options.window_turns}): set that too"
+            f"batch_turns ({options.batch_turns}) needs window_turns of that or more, got {options.window_turns}"
         )
 
 
@@ -129,5 +129,14 @@ def _of(share: float, usable: int) -> int:
 
 
 def _sentence(invalid: ValidationError) -> str:
-    faults = [f"{'.'.join(map(str, error['loc'][:1]))}: {error['msg']}" for error in invalid.errors()]
-    return f"wrong options: {'; '.join(dict.fromkeys(faults))} (known: {', '.join(Options.model_fields)})"
+    """The faults of options in a sentence each; where one is unknown, with those that there are."""
+    faults: dict[str, str] = {}
+    for error in invalid.errors():
+        name = ".".join(map(str, error["loc"][:1]))
+        unknown = error["type"] == "extra_forbidden"
+        told = "there is no such option" if unknown else f"{error['msg']}, got {error['input']!r:.60}"
+        faults[name] = f"{faults[name]}, or {told}" if name in faults and not unknown else f"{name}: {told}"
+    known = any(error["type"] in {"extra_forbidden", "missing"} for error in invalid.errors())
+    return f"wrong options: {'; '.join(faults.values())}" + (
+        f" (known: {', '.join(Options.model_fields)})" if known else ""
+    )

@@ -82,6 +82,13 @@ def _check(whole: Whole) -> None:
     if seqs != list(range(len(seqs))):
         raise InvalidExport("the messages of the transcript must be numbered from 0 on without a gap")
     archive = whole.record.archive.segments
+    kept = {segment.id: segment for segment in whole.segments}
+    left = list(archive)
+    while left:
+        lost = [id_ for id_ in left[-1].children if id_ not in kept]
+        if lost:
+            raise InvalidExport(f"segment {left[-1].id!r:.80} was merged from others that are missing: {lost!r:.80}")
+        left.extend(kept[id_] for id_ in left.pop().children)
     edges = [0, *(edge for segment in archive for edge in (segment.start, segment.end)), whole.record.boundary]
     if any(first != second for first, second in list(pairwise(edges))[::2]) or whole.record.boundary > len(seqs):
         raise InvalidExport(

@@ -75,8 +75,8 @@ def from_openai(data: Mapping[str, Any] | Message, index: int = 0) -> Message:
         index: its position in the caller's list, for the error.
 
     Raises:
-        InvalidMessage: unknown role, content that is neither text nor parts, calls or ids of the wrong type,
-            or values that JSON cannot hold.
+        InvalidMessage: unknown role, content that is missing or neither text nor parts, calls or ids of the wrong
+            type, or values that JSON cannot hold.
     """
     if isinstance(data, Message):
         return _checked(data, index)
@@ -86,6 +86,8 @@ def from_openai(data: Mapping[str, Any] | Message, index: int = 0) -> Message:
     if not isinstance(role, str) or role not in _ROLES:
         said = repr(role[:80]) if isinstance(role, str) else f"of type {type(role).__name__}"
         raise InvalidMessage(f"unknown role {said}; known: {', '.join(_ROLES)}", index)
+    if "content" not in data and role != "assistant":
+        raise InvalidMessage(f"a {role} message has no content (its keys: {', '.join(map(str, data))})", index)
     message = Message(
         role=_ROLES[role],
         parts=_reasoning(data, index) + _content(data.get("content"), index) + _refusal(data, index),

@@ -230,7 +230,7 @@ def test_replay_writes_a_page(chat: str, tmp_path: Path, capsys: Capture, flags:
         pytest.param(["replay", "{folder}", "--max-tokens", "9"], "{folder}: Is a directory", id="folder"),
         pytest.param(
             ["replay", "{chat}", "--max-tokens", "99", "--batch-turns", "2"],
-            "batch_turns (2) is at most",
+            "batch_turns (2) needs window_turns",
             id="options",
         ),
         pytest.param(

@@ -480,3 +480,12 @@ def test_sessions_are_listed_in_the_order_in_which_they_began() -> None:
     listed = mem.sessions()
 
     assert ("b", "a", "pinned", "rewound") == listed == asyncio.run(mem.asessions())
+
+
+def test_an_export_without_the_parts_of_a_merged_segment_is_refused() -> None:
+    """What a merged segment was made from has to be there, or it could not be explained or rewound."""
+    exported = lived(memory()).export()
+    exported["segments"] = [one for one in exported["segments"] if one["level"]]
+
+    with pytest.raises(InvalidExport, match="was merged from others that are missing"):
+        memory().restore(exported, "t")

@@ -656,6 +656,8 @@ dicts = st.builds(
 @given(dicts)
 def test_any_dict_comes_back(data: Data) -> None:
     """Any message comes back exactly, straight and through storage, and a marked one says the same."""
+    if data["role"] != "assistant":
+        data = {"content": None, **data}
     message = from_openai(data)
     stored = from_json(json.loads(json.dumps(to_json(message))))
 
@@ -681,3 +683,10 @@ def test_reasoning_that_is_no_text_is_an_extra() -> None:
     data = {"role": "assistant", "content": "so", "reasoning": {"effort": "low"}}
 
     assert (False, data) == (from_openai(data).reasons, to_openai(from_openai(data)))
+
+
+@pytest.mark.parametrize("role", ["user", "system", "developer", "tool", "function"])
+def test_a_message_without_content_is_refused(role: str) -> None:
+    """A misspelt key is told with the keys that are there, and not stored as an empty message."""
+    with pytest.raises(InvalidMessage, match=rf"a {role} message has no content \(its keys: role, contents\)"):
+        from_openai({"role": role, "contents": "typo"})
