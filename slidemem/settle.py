@@ -17,7 +17,7 @@ from typing import Final
 
 from slidemem.archive import Segment
 from slidemem.consolidate import SummaryRequest, Written, write
-from slidemem.errors import UnknownReference
+from slidemem.errors import UnknownReference, told
 from slidemem.events import Event
 from slidemem.leaving import Job, advanced, merge_target, plan_job
 from slidemem.merge import merge
@@ -79,12 +79,12 @@ async def run(session: Session, job: Job) -> Consolidation | None:
     """Write the segment of a job; None when another worker is writing it, or the session has moved on."""
     lease = Lease(token_hex(8), session.clock() + LEASE_SECONDS)
     costs = session.ask is not None and not session.extractive
-    if costs and not await session.store.claim(session.id, job.revision, lease, session.clock()):
-        detail = f"messages {job.start} to {job.end - 1}: another worker is at it, or the session moved on"
-        session.happened(Event("busy", session.id, detail, job.start, job.end))
-        return None
     holder = lease.holder if costs else ""
     async with _released_by_a_fault(session, holder):
+        if costs and not await session.store.claim(session.id, job.revision, lease, session.clock()):
+            detail = f"messages {job.start} to {job.end - 1}: another worker is at it, or the session moved on"
+            session.happened(Event("busy", session.id, detail, job.start, job.end))
+            return None
         return replace(await _consolidation(session, job), holder=holder)
 
 
@@ -149,7 +149,7 @@ async def grown(session: Session, totals: Totals) -> None:
 
 def postpone(session: Session, fault: BaseException) -> None:
     """Tell that a fault kept what is due from being consolidated."""
-    detail = f"what is due was not consolidated, and stays due: {type(fault).__name__}: {fault}"
+    detail = f"what is due was not consolidated, and stays due: {told(fault)}"
     _LOG.warning("session %.80r: %s", session.id, detail)
     session.happened(Event("postponed", session.id, detail))
 

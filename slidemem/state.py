@@ -178,6 +178,10 @@ class Lease:
     holder: str
     until: float
 
+    def keeps_out(self, other: Lease, now: float) -> bool:
+        """Whether another holder has to wait; not where a clock ran so far ahead that the lease would hardly end."""
+        return self.holder != other.holder and now < self.until <= now + 2 * (other.until - now)
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -588,7 +588,7 @@ def test_other_faults_name_their_cause(make: Making, other: sqlite3.Connection) 
         do(store.pin("s", Pin("p", "tea")))
 
 
-@pytest.mark.parametrize("fault", [KeyboardInterrupt, SystemExit, OverflowError])
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, SystemExit, RuntimeError])
 def test_a_call_that_is_interrupted_changes_nothing(make: Making, fault: type[BaseException]) -> None:
     """Whatever ends it in the middle, the transaction is undone, and the store goes on."""
     store = make()

@@ -1,13 +1,14 @@
-"""The state of a session as JSON and back."""
+"""The state of a session, as JSON and back, and who may work on it."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from slidemem import SlideMem
 from slidemem.driver import drive
-from slidemem.state import SCHEMA, Entry, Record, Snapshot
+from slidemem.state import SCHEMA, Entry, Lease, Record, Snapshot
 from slidemem.stores.memory import MemoryStore
 
 
@@ -75,3 +76,15 @@ def test_the_children_of_merged_segments_are_kept() -> None:
     assert parents
     assert None not in children
     assert drive(store.segment("nobody", "x"), "") is None
+
+
+def test_a_lease_keeps_others_out_while_it_lasts() -> None:
+    """Not its holder, not once it has ended, and not where a clock ran far ahead when it was taken."""
+    mine, yours = Lease("me", 310.0), Lease("you", 400.0)
+
+    assert [True, False, False] == [
+        mine.keeps_out(yours, 100.0),
+        mine.keeps_out(replace(yours, holder="me"), 100.0),
+        mine.keeps_out(yours, 310.0),
+    ]
+    assert not Lease("me", 5_000.0).keeps_out(yours, 100.0)

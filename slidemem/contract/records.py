@@ -175,12 +175,13 @@ class RecordsContract(Contract, ABC):
             assert await store.claim("s", 0, mine, 0.0)
             assert not await store.claim("s", 0, yours, 0.0)
             assert await store.claim("s", 0, replace(mine, until=20.0), 5.0)
-            assert not await store.claim("s", 0, yours, 19.9)
+            later = replace(yours, until=30.0)
+            assert not await store.claim("s", 0, later, 19.9)
             await store.release("s", yours.holder)
-            assert not await store.claim("s", 0, yours, 19.9)
+            assert not await store.claim("s", 0, later, 19.9)
             await store.release("s", mine.holder)
             await store.release("t", mine.holder)
-            assert await store.claim("s", 0, yours, 19.9)
+            assert await store.claim("s", 0, later, 19.9)
 
         self.run(body())
 
@@ -192,7 +193,19 @@ class RecordsContract(Contract, ABC):
             await store.claim("s", 0, mine, 0.0)
 
             assert await store.claim("s", 0, yours, 10.0)
-            assert not await store.claim("s", 0, mine, 10.0)
+            assert not await store.claim("s", 0, replace(mine, until=30.0), 10.0)
+
+        self.run(body())
+
+    def test_a_lease_of_a_clock_that_ran_ahead_is_void(self) -> None:
+        """One that ends later than twice what is asked for now does not keep anybody out."""
+
+        async def body() -> None:
+            store = self.store()
+            await store.claim("s", 0, Lease("me", 1_000.0), 990.0)
+
+            assert not await store.claim("s", 0, Lease("you", 600.0), 500.0 - 400.0)
+            assert await store.claim("s", 0, Lease("you", 110.0), 100.0)
 
         self.run(body())
 

@@ -73,7 +73,7 @@ class Records(Protocol):
         ...
 
     async def claim(self, session: str, expected: int, lease: Lease, now: float) -> bool:
-        """Take the lease if the revision is `expected` and nobody else has it beyond `now`.
+        """Take the lease if the revision is `expected` and nobody else has one that keeps it out at `now`.
 
         Returns:
             Whether `lease.holder` has it now.

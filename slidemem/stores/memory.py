@@ -179,7 +179,7 @@ class MemoryStore:
         """See `Records.claim`."""
         with self._lock:
             kept = self._there(session)
-            taken = kept.lease is not None and kept.lease.holder != lease.holder and kept.lease.until > now
+            taken = kept.lease is not None and kept.lease.keeps_out(lease, now)
             if kept.record.revision != expected or taken:
                 return False
             self._begun(session).lease = lease

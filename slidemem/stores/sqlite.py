@@ -184,7 +184,7 @@ class SQLiteStore:
         """See `Records.claim`."""
         with self._here.connections.writing() as db:
             was = rows.there(db, session)
-            taken = was.lease is not None and was.lease.holder != lease.holder and was.lease.until > now
+            taken = was.lease is not None and was.lease.keeps_out(lease, now)
             if was.revision != expected or taken:
                 return False
             rows.lease(db, rows.begun(db, session).n, lease)

@@ -123,6 +123,8 @@ class Connections:
                 yield connection.db
         except sqlite3.Error as error:
             raise self._told(error) from error
+        except OverflowError as error:
+            raise StoreError(self._where, f"{error}", "a number is larger than any that is meant") from error
 
     def _mine(self) -> _Connection:
         mine: _Connection | None = self._only or getattr(self._local, "mine", None)

@@ -21,7 +21,7 @@ class Threaded:
     """The face of a store for async callers: the same calls, one after the other, on a thread of its own.
 
     It belongs to no event loop: several may use it at once, and one may end. A call whose task is cancelled
-    while it runs still happens whole.
+    still happens, whole and in its turn.
 
     Args:
         store: one whose methods never suspend, and may be called from any thread.
@@ -46,7 +46,9 @@ class Threaded:
 
         pid = os.getpid()
         worker = self._workers.get(pid) or self._workers.setdefault(pid, ThreadPoolExecutor(1, "slidemem-store"))
-        return await asyncio.get_running_loop().run_in_executor(worker, call)
+        done = asyncio.get_running_loop().run_in_executor(worker, call)
+        done.add_done_callback(lambda one: one.cancelled() or one.exception())  # which a cancelled caller never hears
+        return await asyncio.shield(done)
 
     # -------------------------------------------------------------- transcript
 
