@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, Protocol, runtime_checkable
 
 from slidemem.archive import Retention
-from slidemem.errors import AsyncOnly, ConfigurationError
+from slidemem.errors import AsyncOnly, ConfigurationError, told
 from slidemem.facts import Fact
 from slidemem.messages import Message
 from slidemem.openai_format import to_openai
@@ -218,7 +218,7 @@ async def _answer(
     try:
         answer: object = await ask(request)
     except Exception as error:  # noqa: BLE001  # whatever a summariser raises is no answer; the cause goes into the event
-        return "", f"raised {type(error).__name__}: {error}"
+        return "", f"raised {told(error)}"
     if not isinstance(answer, str):
         if inspect.iscoroutine(answer):
             answer.close()  # or Python warns that nobody awaited it

@@ -8,7 +8,7 @@ from typing import Any
 from slidemem import export, flow, rewind, settle
 from slidemem.archive import Segment
 from slidemem.compose import Context
-from slidemem.config import MOST
+from slidemem.config import MOST, Options
 from slidemem.driver import drive
 from slidemem.due import DueJob
 from slidemem.entries import read
@@ -144,7 +144,7 @@ class ConversationMemory:
             return True
         if not self._sync.async_only:
             drive(self._sync.when_due(self._sync), "aflush")
-        if not self._background.flush(self.session_id, options.flush_seconds if seconds is None else seconds):
+        if not self._background.flush(self.session_id, _patience(options, seconds)):
             return False
         left = self.due()
         if left and self._sync.async_only:
@@ -157,7 +157,7 @@ class ConversationMemory:
         if options.mode != "background":
             return True
         await self._async.when_due(self._async)
-        patience = options.flush_seconds if seconds is None else seconds
+        patience = _patience(options, seconds)
         return await self._background.aflush(self.session_id, patience) and not await self.adue()
 
     def plan(self) -> Plan:
@@ -321,3 +321,11 @@ def _whole_number(reserve: int) -> int:
     if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve <= MOST:
         raise ConfigurationError(f"reserve must be a whole number of tokens, 0 or more, got {reserve!r}")
     return reserve
+
+
+def _patience(options: Options, seconds: float | None) -> float:
+    if seconds is None:
+        return options.flush_seconds
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
+        raise ConfigurationError(f"flush waits for 0 seconds or more, got {seconds!r:.80}")
+    return seconds

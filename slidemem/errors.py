@@ -40,6 +40,14 @@ def _revived(kind: type[SlidememError], args: tuple[Any, ...], state: dict[str, 
     return error
 
 
+def told(fault: BaseException) -> str:
+    """Name and text of any exception, one that cannot be told in words among them."""
+    try:
+        return f"{type(fault).__name__}: {fault}"
+    except Exception:  # noqa: BLE001  # its own __str__ raises
+        return type(fault).__name__
+
+
 class ConfigurationError(SlidememError, ValueError):
     """An option, a counter or a store is wrong; raised when the object is made."""
 

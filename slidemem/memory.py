@@ -25,7 +25,7 @@ from slidemem.consolidate import (
 from slidemem.conversation import ConversationMemory
 from slidemem.driver import drive
 from slidemem.entries import read
-from slidemem.errors import ConfigurationError, InvalidExport, PinBudgetError
+from slidemem.errors import ConfigurationError, InvalidExport, PinBudgetError, told
 from slidemem.events import Event
 from slidemem.messages import Message
 from slidemem.openai_format import Given
@@ -238,9 +238,7 @@ class SlideMem:
         return read(replace(base, options=base.options.model_copy(update={"oversize": "clamp"})), messages, first)
 
     def _counter_failed(self, message: Message, fault: BaseException) -> None:
-        detail = (
-            f"one {message.role} message is counted approximately: the counter raised {type(fault).__name__}: {fault}"
-        )
+        detail = f"one {message.role} message is counted approximately: the counter raised {told(fault)}"
         self._emit(Event("counter_failed", "", detail))
 
     def _emit(self, event: Event) -> None:
@@ -252,7 +250,7 @@ class SlideMem:
         try:
             self._on_event(event)
         except Exception as error:  # noqa: BLE001  # a listener's fault must not reach the turn it listens to
-            _LOG.warning("on_event raised %s: %s", type(error).__name__, error)
+            _LOG.warning("on_event raised %s", told(error))
 
 
 def _asking(consolidator: Consolidator) -> Callable[[SummaryRequest], Awaitable[str]]:

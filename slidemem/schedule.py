@@ -82,7 +82,7 @@ class Background:
             work.task.add_done_callback(lambda _: self._end(session, work))  # however it ends, begun or not
 
     def flush(self, session: str, seconds: float) -> bool:
-        """Wait until nothing of a session waits or runs; False when it still does after `seconds`.
+        """Wait until nothing of a session waits or runs; False when it still does, or the caller is at it.
 
         Raises:
             AsyncOnly: it waits for a task of the event loop that this thread runs.
@@ -91,10 +91,12 @@ class Background:
             work = self._work.get(session)
         if work is None:
             return True
+        if work.is_mine():
+            return False
         with contextlib.suppress(RuntimeError):
             if work.task is not None and work.task.get_loop() is asyncio.get_running_loop():
                 raise AsyncOnly("aflush")
-        return not wait([work.done], seconds).not_done
+        return not wait([work.done], min(seconds, threading.TIMEOUT_MAX)).not_done
 
     async def aflush(self, session: str, seconds: float) -> bool:
         """Async twin of `flush`."""
@@ -102,12 +104,15 @@ class Background:
             work = self._work.get(session)
         if work is None:
             return True
-        done, _ = await asyncio.wait([asyncio.wrap_future(work.done)], timeout=seconds)
+        if work.is_mine():
+            return False
+        patience = min(seconds, threading.TIMEOUT_MAX)
+        done, _ = await asyncio.wait([asyncio.wrap_future(work.done)], timeout=patience)
         return bool(done)
 
     def drain(self) -> None:
         """Wait for everything, as long as the patience lasts."""
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + min(self._patience, threading.TIMEOUT_MAX)
         with self._lock:
             threads = [work for work in self._work.values() if work.task is None]
         for work in threads:
@@ -137,11 +142,10 @@ class Background:
         """A worker thread's life: until nothing waits."""
         while waiting := self._next():
             session, work = waiting
+            work.worker = threading.get_ident()
             while self._goes_on(session, work):
-                try:
-                    drive(everything(session), "aflush")
-                except BaseException as fault:  # noqa: BLE001, PERF203  # a thread has nobody to raise to, and others wait
-                    postpone(session, fault)
+                with contextlib.suppress(BaseException):  # a thread has nobody to raise to, and others wait behind it
+                    _work_off(session)
             self._end(session, work)
 
     def _next(self) -> tuple[Session, _Work] | None:
@@ -174,6 +178,13 @@ class Background:
         work.done.set_result(None)
 
 
+def _work_off(session: Session) -> None:
+    try:
+        drive(everything(session), "aflush")
+    except BaseException as fault:  # noqa: BLE001  # whatever it is, the rest stays due
+        postpone(session, fault)
+
+
 class _Work:
     """What waits or runs for one session."""
 
@@ -181,6 +192,15 @@ class _Work:
         self.again = True
         self.done: Future[None] = Future()
         self.task: asyncio.Task[None] | None = None
+        self.worker: int | None = None
+
+    def is_mine(self) -> bool:
+        """Whether who asks is the one who is at it."""
+        if self.worker == threading.get_ident():
+            return True
+        with contextlib.suppress(RuntimeError):  # no event loop here
+            return self.task is not None and self.task is asyncio.current_task()
+        return False
 
     def is_stale(self) -> bool:
         """Whether it was a task of an event loop that is gone."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from slidemem import AsyncOnly, ConversationMemory, Event, SlideMem, schedule
+from slidemem import AsyncOnly, ConfigurationError, ConversationMemory, Event, SlideMem, SQLiteStore, schedule
 from slidemem.driver import drive
 from slidemem.state import Snapshot, Totals
 from slidemem.stores.memory import MemoryStore
@@ -955,3 +955,116 @@ def test_threads_that_append_to_one_session_lose_nothing() -> None:
     seen = snapshot(mem)
     assert (True, None, 640) == (done, chat.plan().due, len(set(chat.transcript())))
     assert Totals.of(seen.record, seen.live, "") == seen.totals
+
+
+class Untold(Exception):
+    """A fault that cannot be told in words."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def test_a_listener_that_exits_does_not_cost_a_session_its_worker() -> None:
+    """Whatever on_event raises while a worker tells it, the next append is seen to."""
+    loud = [True]
+
+    def leave(event: Event) -> None:
+        if loud[0]:
+            raise SystemExit
+
+    chat = memory(on_event=leave).session("s")
+    chat.append(turns(20))
+    for thread in workers():
+        thread.join(LONG)
+    loud[0] = False
+    chat.append(turns(20))
+
+    assert chat.flush(LONG)
+    assert [] == workers()
+
+
+def test_a_fault_without_words_is_told_by_its_name() -> None:
+    """A store's or a summariser's exception whose text raises is told, and what is due is done later."""
+    events: list[Event] = []
+    faults = [Untold()]
+
+    class Store(MemoryStore):
+        async def commit(self, *args: Any) -> bool:
+            if faults:
+                raise faults.pop()
+            return await super().commit(*args)
+
+    def summarize(messages: list[dict[str, Any]]) -> str:
+        raise Untold
+
+    chat = memory(store=Store(), consolidator=summarize, on_event=events.append).session("s")
+    chat.append(turns(20))
+    first = chat.flush(LONG)
+    chat.append(turn(20))
+
+    assert (True, True) == (first, chat.flush(LONG))
+    assert any(event.detail.endswith("stays due: Untold") for event in events if event.kind == "postponed")
+    assert any("raised Untold" in event.detail for event in events if event.kind == "refused")
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_who_is_at_it_does_not_wait_for_himself(awaited: bool) -> None:  # noqa: FBT001  # a row
+    """A flush from inside the summariser, on the worker or in the task, is told that it is not done yet."""
+    told: list[bool] = []
+
+    def summarize(messages: list[dict[str, Any]]) -> str:
+        told.append(chats[0].flush(LONG))
+        return summary(messages)
+
+    async def asummarize(messages: list[dict[str, Any]]) -> str:
+        told.append(await chats[0].aflush(LONG))
+        return summary(messages)
+
+    chats = [memory(consolidator=asummarize if awaited else summarize).session("s")]
+
+    async def talk() -> bool:
+        await chats[0].aappend(turns(20))
+        return await chats[0].aflush(LONG)
+
+    if awaited:
+        done = asyncio.run(talk())
+    else:
+        chats[0].append(turns(20))
+        done = chats[0].flush(LONG)
+
+    assert done
+    assert told
+    assert not any(told)
+
+
+@pytest.mark.parametrize("seconds", ["a", -1, True, float("nan")])
+def test_a_wait_that_means_nothing_is_refused(seconds: Any) -> None:
+    """A flush waits for a number of seconds; one beyond any clock is as long as there is."""
+    chat = memory().session("s")
+    chat.append(turns(20))
+
+    with pytest.raises(ConfigurationError, match="0 seconds or more"):
+        chat.flush(seconds)
+    assert chat.flush(float("inf"))
+
+
+def test_a_cancelled_append_gives_its_lease_back() -> None:
+    """Wherever an append over a file is cancelled, the session is consolidated by the next ones."""
+
+    async def summarize(messages: list[dict[str, Any]]) -> str:
+        await asyncio.sleep(0)
+        return summary(messages)
+
+    async def talk(steps: int) -> int:
+        with SQLiteStore() as store:
+            chat = memory(store=store, mode="inline", consolidator=summarize).session("s")
+            task = asyncio.ensure_future(chat.aappend(turns(20)))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            for at in range(20, 24):
+                await chat.aappend(turn(at))
+            return len(await chat.aarchive())
+
+    assert 0 not in [asyncio.run(talk(steps)) for steps in range(7, 400, 7)]
