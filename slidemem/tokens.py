@@ -154,13 +154,29 @@ class TextCounter:
 
 
 def _code_of(function: TextMeasure) -> str:
-    """What tells two functions of one name apart, lambdas above all: a hash of their code."""
+    """What tells two functions of one name apart, lambdas above all: a hash of their code and of what they hold."""
+    held: list[object] = [getattr(function, "__self__", None), getattr(function, "__defaults__", None)]
     code = getattr(function, "__code__", None)
     if code is None:
-        return ""
-    plain = [value for value in code.co_consts if isinstance(value, (str, int, float))]
-    said = repr((code.co_names, plain)).encode("utf-8", "replace") + code.co_code
-    return ":" + hashlib.blake2b(said, digest_size=6).hexdigest()
+        held += [function, *getattr(function, "args", ()), getattr(function, "func", None)]
+        said = b""
+    else:
+        plain = [value for value in code.co_consts if isinstance(value, (str, int, float))]
+        held += [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        said = repr((code.co_names, plain)).encode("utf-8", "replace") + code.co_code
+    known = repr([_outline(one) for one in held if one is not None]).encode("utf-8", "replace")
+    return ":" + hashlib.blake2b(said + known, digest_size=6).hexdigest()
+
+
+def _outline(held: object) -> object:
+    """What is known of a value in every process: itself where it is plain, else its type and what is plain in it."""
+    if isinstance(held, tuple):
+        return [_outline(one) for one in cast("tuple[object, ...]", held)]
+    if isinstance(held, (str, int, float, bytes)):
+        return repr(held)
+    inside = vars(held) if hasattr(held, "__dict__") else {}
+    plain = {name: value for name, value in inside.items() if isinstance(value, (str, int, float))}
+    return type(held).__qualname__, sorted(plain.items())
 
 
 def approximate_counter(media_tokens: Mapping[str, int] | None = None) -> MessageCounter:

@@ -10,6 +10,7 @@ import warnings
 from collections import UserDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -740,3 +741,35 @@ def test_what_is_made_once_is_remembered() -> None:
 
     assert (600 - 2, 0) == (made[-2], made[-1])
     assert [*range(300), 0] == asked
+
+
+def test_functions_that_hold_different_things_have_different_fingerprints() -> None:
+    """Closures, defaults, partial functions, bound methods and objects are told apart by what they hold."""
+
+    def times(k: int) -> Any:
+        return lambda text: k * len(text)
+
+    class Tokenizer:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __call__(self, text: str) -> int:
+            return len(text)
+
+        def encode(self, text: str) -> list[str]:
+            return list(text)
+
+    def each(k: int, text: str) -> int:
+        return k * len(text)
+
+    def default(k: int) -> Any:
+        return lambda text, by=k: by * len(text)
+
+    pairs = [
+        (times(one), default(one), partial(each, one), Tokenizer(str(one)), Tokenizer(str(one)).encode)
+        for one in (1, 3, 1)
+    ]
+    prints = [[resolve_counter(one).fingerprint for one in row] for row in pairs]
+
+    assert prints[0] == prints[2]
+    assert all(first != second for first, second in zip(prints[0], prints[1], strict=True))
