@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from slidemem.archive import Segment
-from slidemem.errors import InvalidExport, SessionExists
+from slidemem.errors import InvalidExport, InvalidMessage, SessionExists
+from slidemem.openai_format import read_openai
 from slidemem.session import Session
 from slidemem.shape import misfit
 from slidemem.state import SCHEMA, Branch, Entry, Pin, Record, Whole
@@ -73,6 +74,11 @@ def _read(exported: Mapping[str, Any]) -> Whole:
     if wrong or exported["record"].get("schema") != SCHEMA:
         raise InvalidExport(f"the exported session holds something wrongly: {wrong or 'the schema of its record'}")
     _check(whole)
+    closed = (entry for branch in whole.branches for entry in branch.entries)
+    try:
+        read_openai([message for entry in (*whole.entries, *closed) for message in (entry.message, entry.shown)])
+    except InvalidMessage as fault:
+        raise InvalidExport(f"a message of the exported session cannot be read: {fault.reason}") from fault
     return whole
 
 
@@ -82,16 +88,27 @@ def _check(whole: Whole) -> None:
     if seqs != list(range(len(seqs))):
         raise InvalidExport("the messages of the transcript must be numbered from 0 on without a gap")
     archive = whole.record.archive.segments
-    kept = {segment.id: segment for segment in whole.segments}
-    left = list(archive)
-    while left:
-        lost = [id_ for id_ in left[-1].children if id_ not in kept]
-        if lost:
-            raise InvalidExport(f"segment {left[-1].id!r:.80} was merged from others that are missing: {lost!r:.80}")
-        left.extend(kept[id_] for id_ in left.pop().children)
+    _check_parts(whole)
     edges = [0, *(edge for segment in archive for edge in (segment.start, segment.end)), whole.record.boundary]
     if any(first != second for first, second in list(pairwise(edges))[::2]) or whole.record.boundary > len(seqs):
         raise InvalidExport(
             f"the archive must cover the messages before the boundary ({whole.record.boundary} of {len(seqs)}) "
             "without a gap"
         )
+
+
+def _check_parts(whole: Whole) -> None:
+    """Refuse an archive whose merged segments are not made of what they cover."""
+    kept = {segment.id: segment for segment in whole.segments}
+    left = list(whole.record.archive.segments)
+    while left:
+        one = left.pop()
+        lost = [id_ for id_ in one.children if id_ not in kept]
+        if lost:
+            raise InvalidExport(f"segment {one.id!r:.80} was merged from others that are missing: {lost!r:.80}")
+        parts = [kept[id_] for id_ in one.children]
+        edges = [one.start, *(edge for part in parts for edge in (part.start, part.end)), one.end]
+        empty = any(part.start >= part.end or part.level >= one.level for part in parts)
+        if parts and (empty or any(first != second for first, second in list(pairwise(edges))[::2])):
+            raise InvalidExport(f"the parts of segment {one.id!r:.80} are not what it covers")
+        left.extend(parts)

@@ -13,7 +13,7 @@ import pytest
 
 from slidemem import ConfigurationError, ConversationMemory, SlideMem
 from slidemem.driver import drive
-from slidemem.errors import InvalidExport, SessionExists
+from slidemem.errors import InvalidExport, SessionExists, StoreError
 from slidemem.state import Snapshot, Totals, Whole
 from slidemem.stores.memory import MemoryStore
 
@@ -489,3 +489,47 @@ def test_an_export_without_the_parts_of_a_merged_segment_is_refused() -> None:
 
     with pytest.raises(InvalidExport, match="was merged from others that are missing"):
         memory().restore(exported, "t")
+
+
+FORGED: dict[str, Any] = {
+    "its own child": lambda one, parts: one.update(children=[one["id"]]),
+    "parts that do not meet": lambda one, parts: parts[1].update(
+        range=[parts[1]["range"][0] + 1, parts[1]["range"][1]]
+    ),
+    "a part of nothing": lambda one, parts: parts[0].update(range=[parts[0]["range"][0]] * 2),
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
+def test_an_archive_that_is_not_made_of_its_parts_is_refused(forge: Any) -> None:
+    """A merged segment covers what its parts cover, one after the other, and is none of them."""
+    exported = lived(memory()).export()
+    archived = {one["id"]: one for one in exported["segments"]}
+    merged = next(one for one in exported["record"]["archive"] if one["children"])
+    parts = [archived[id_] for id_ in merged["children"]]
+    for one in (merged, archived[merged["id"]]):
+        forge(one, parts)
+
+    with pytest.raises(InvalidExport, match="are not what it covers"):
+        memory().restore(exported, "t")
+
+
+@pytest.mark.parametrize("field, value", [("raw", "{no json"), ("parts", [["image", "", "{no json"]])])
+def test_a_message_that_could_not_be_sent_is_refused(field: str, value: Any) -> None:
+    """What is no JSON where a host's own JSON belongs fails at the restore, and not when it is sent."""
+    exported = lived(memory()).export()
+    exported["transcript"][1]["message"][field] = value
+
+    with pytest.raises(InvalidExport, match="cannot be read"):
+        memory().restore(exported, "t")
+
+
+def test_a_number_that_no_store_can_hold_is_the_stores_error() -> None:
+    """SQLite holds 64 bits; more is told as its error, and nothing has changed."""
+    exported = lived(memory()).export()
+    exported["transcript"][1]["tokens"] = 10**30
+    mem = memory(store="sqlite://")
+
+    with pytest.raises(StoreError, match="larger than any that is meant"):
+        mem.restore(exported, "t")
+    assert () == mem.session("t").transcript()
