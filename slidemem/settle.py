@@ -26,7 +26,8 @@ from slidemem.plan import headed_by, narrowed, pinned_tokens
 from slidemem.present import mend
 from slidemem.retention import to_remember
 from slidemem.session import Session
-from slidemem.state import Change, Lease, Pin, Record, Recount, Totals, recounted
+from slidemem.state import Change, Kept, Lease, Pin, Record, Recount, Totals, recounted
+from slidemem.tokens import Tally
 
 _LOG: Final = logging.getLogger("slidemem")
 _CROWDED: Final = 4
@@ -72,7 +73,8 @@ async def due(session: Session, *, now: bool = False, force: bool = False, waits
     layout = narrowed(session.lay_out(snapshot), session.layouts.taken(session.id))
     if waits and layout.window_tokens <= layout.limit and not (layout.units and layout.units[-1].answers):
         return None
-    return plan_job(snapshot, layout, session.options, session.tally, now=now, force=force)
+    job = plan_job(snapshot, layout, session.options, session.tally, now=now, force=force)
+    return job if job is None or session.redact is None else _without_secrets(job, session.redact, session.tally)
 
 
 async def run(session: Session, job: Job) -> Consolidation | None:
@@ -238,8 +240,7 @@ class _Asking:
 
 
 async def _segment(session: Session, job: Job) -> Segment:
-    span = tuple(_redacted(message, session.redact) for message in job.messages)
-    request = SummaryRequest(span, job.earlier, job.target_tokens, session.tally.text)
+    request = SummaryRequest(job.messages, job.earlier, job.target_tokens, session.tally.text)
     ask = _Asking(session)
     written = await write(ask if session.ask else None, request, extractive=session.extractive)
     ask.report(written, job.start, job.end)
@@ -259,10 +260,21 @@ async def _segment(session: Session, job: Job) -> Segment:
     )
 
 
-def _redacted(message: Message, redact: Callable[[str], str] | None) -> Message:
+def _without_secrets(job: Job, redact: Callable[[str], str], tally: Tally) -> Job:
+    """The job with all that outlives the window redacted: what is summarised, and the first user message."""
+    first = job.record.first_user
+    if first is not None:
+        message = _redacted(first.message, redact)
+        first = first if message == first.message else Kept(first.seq, message, tally(message), tally.fingerprint)
+    return replace(
+        job,
+        messages=tuple(_redacted(message, redact) for message in job.messages),
+        record=replace(job.record, first_user=first),
+    )
+
+
+def _redacted(message: Message, redact: Callable[[str], str]) -> Message:
     """The message with each of its texts redacted, reasoning and arguments of calls among them."""
-    if redact is None:
-        return message
     return replace(
         message,
         parts=tuple(
@@ -317,7 +329,7 @@ def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tup
         (entry, text)
         for entry in job.covered
         if entry.message.role == "user"
-        for text in to_remember(_redacted(entry.shown, session.redact).text)
+        for text in to_remember(session.redact(entry.shown.text) if session.redact else entry.shown.text)
     )
     known = {pin.id for pin in job.snapshot.pins}
     for entry, text in asked:

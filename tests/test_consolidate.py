@@ -638,7 +638,8 @@ def test_what_is_redacted_outlives_the_window_nowhere(summarize: Any) -> None:
         seen.append(text)
         return text.replace("4711", "****")
 
-    mem = SlideMem(max_tokens=160, counter=words, recall_share=0, archive_share=0.4, redact=redact, **given)
+    shares = {"recall_share": 0, "archive_share": 0.4, "keep_first_user": True}
+    mem = SlideMem(max_tokens=160, counter=words, redact=redact, **shares, **given)
     chat = mem.session("s")
     call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": '{"card": "4711"}'}}
     for at in range(12):
@@ -649,6 +650,8 @@ def test_what_is_redacted_outlives_the_window_nowhere(summarize: Any) -> None:
 
     kept = "".join(segment.text for segment in chat.archive()) + "".join(pin.text for pin in chat.pins())
     assert "****" in kept
+    kept += chat.context().head
+    assert "First message: Remember this: Asha's card 0 is ****" in kept
     assert any("4711" in text for text in seen)
     assert "4711" in "".join(message.text for message in chat.transcript())
     assert "4711" not in kept
