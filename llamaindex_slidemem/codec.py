@@ -37,6 +37,7 @@ _MEDIA: Final[Mapping[str, type[BaseModel]]] = {
     }.items()
     if hasattr(types, name)
 }
+_KEY: Final = "llama_index"  # of our own JSON in `Message.raw`, which no other host takes for its own
 _SAID_BESIDE: Final = ("tool_calls", "function_call", "tool_call_id", "name")
 
 
@@ -87,7 +88,7 @@ class LlamaIndexCodec:
         )
         if self._rebuilt(neutral, {}, ChatMessage) == message:
             return neutral
-        return replace(neutral, raw=json.dumps(self._raw(message)))
+        return replace(neutral, raw=json.dumps({_KEY: self._raw(message)}))
 
     def encode_all(self, messages: Sequence[ChatMessage]) -> list[Message]:
         """The neutral forms of messages.
@@ -163,11 +164,8 @@ def _read(name: str, read: Callable[[Given], Made], given: Given) -> Made:
 def _own(raw: str | None) -> dict[str, Any]:
     """The JSON that this codec wrote; empty when another framework's codec wrote it, or none."""
     loaded: object = json.loads(raw) if raw else None
-    if not isinstance(loaded, dict):
-        return {}
-    fields = cast("dict[str, Any]", loaded)
-    ours = isinstance(fields.get("blocks"), list) and isinstance(fields.get("additional_kwargs"), dict)
-    return fields if ours else {}
+    fields = cast("dict[str, Any]", loaded).get(_KEY) if isinstance(loaded, dict) else None
+    return cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
 
 
 def _block(fields: dict[str, Any]) -> BaseModel:

@@ -27,7 +27,7 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.schema import ImageDocument
 
 from llamaindex_slidemem import LlamaIndexCodec, RememberedMessage
-from slidemem import InvalidMessage, Mark, Message, Part, SlideMem, ToolCall
+from slidemem import InvalidMessage, Mark, Message, Part, SlideMem, ToolCall, to_openai
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\xff\xfe"
 BLOCKS: dict[str, Any] = {
@@ -324,7 +324,8 @@ def test_images_in_the_older_place_are_not_doubled() -> None:
 def test_a_block_of_a_newer_version_is_named() -> None:
     """A kind that this LlamaIndex does not know is a text that names it, and stays in what is kept."""
     raw = {"role": "user", "blocks": [{"block_type": "hologram", "x": 1}], "additional_kwargs": {}}
-    message = Message("user", (Part("other", "", '{"block_type": "hologram"}'),), raw=json.dumps(raw))
+    kept = json.dumps({"llama_index": raw})
+    message = Message("user", (Part("other", "", '{"block_type": "hologram"}'),), raw=kept)
 
     assert ["[hologram]", "[other]"] == [
         codec().decode(message).content,
@@ -350,7 +351,7 @@ def test_a_block_of_a_newer_version_is_named() -> None:
 )
 def test_a_part_of_another_framework_is_read(part: Part, block: Any) -> None:
     """Text, thinking and images that came in OpenAI's shapes are blocks; what has none is named."""
-    for raw in (None, '{"role": "user", "content": []}', "[]"):
+    for raw in (None, '{"role": "user", "content": []}', "[]", '{"llama_index": []}'):
         decoded = codec().decode(Message("assistant", (part,), raw=raw))
 
         assert [block] == decoded.blocks
@@ -362,6 +363,17 @@ def test_a_call_of_another_framework_is_a_block(arguments: str, kept: object) ->
     message = Message("assistant", tool_calls=(ToolCall("1", "f", arguments),))
 
     assert [ToolCallBlock(tool_call_id="1", tool_name="f", tool_kwargs=kept)] == codec().decode(message).blocks
+
+
+def test_nothing_of_ours_is_sent_where_openai_dicts_are() -> None:
+    """What LlamaIndex's message has besides stays in what is kept: a provider refuses keys that it does not know."""
+    message = ChatMessage(role="developer", content="a", additional_kwargs={"trace": "t1"})
+    encoded = codec().encode(message)
+
+    sent = to_openai(encoded, portable=True)
+
+    assert encoded.raw is not None
+    assert {"role": "system", "content": "a"} == sent
 
 
 def changed(message: ChatMessage, **fields: Any) -> Message:
