@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import inspect
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, wait
@@ -20,7 +19,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_slidemem.codec import LangChainCodec
-from slidemem import AsyncOnly, ConfigurationError, Consolidator, SummaryRequest
+from slidemem import ConfigurationError, Consolidator, FunctionConsolidator, SummaryRequest
 
 Summarize = Callable[[list[BaseMessage]], "str | Awaitable[str]"]
 
@@ -105,42 +104,6 @@ class ChatModelConsolidator:
         }
 
 
-class SummarizeConsolidator:
-    """A function of LangChain messages, sync or async, that returns the summary.
-
-    Args:
-        function: gets the span; a sync one is called in a thread by async callers.
-
-    Attributes:
-        async_only: whether the function can only be awaited.
-    """
-
-    def __init__(self, function: Summarize) -> None:
-        self._function = function
-        called = getattr(type(function), "__call__", None)  # noqa: B004  # of an object whose __call__ is async
-        self.async_only = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-
-    def summarize(self, request: SummaryRequest) -> str:
-        """What the function returns for the span.
-
-        Raises:
-            AsyncOnly: it has to be awaited.
-        """
-        answer = self._function(_span(request))
-        if inspect.isawaitable(answer):
-            if inspect.iscoroutine(answer):
-                answer.close()
-            raise AsyncOnly("aadd_messages")
-        return answer
-
-    async def asummarize(self, request: SummaryRequest) -> str:
-        """What the function returns for the span, awaited when it is awaitable."""
-        if self.async_only:
-            return await cast("Awaitable[str]", self._function(_span(request)))
-        answer = await asyncio.to_thread(self._function, _span(request))
-        return await answer if inspect.isawaitable(answer) else answer
-
-
 def consolidator_of(summarizer: Any) -> Consolidator:
     """The consolidator of what LangChain's users summarise with.
 
@@ -152,7 +115,7 @@ def consolidator_of(summarizer: Any) -> Consolidator:
     if isinstance(summarizer, Consolidator) and not isinstance(summarizer, type):
         return summarizer
     if callable(summarizer) and not isinstance(summarizer, type):
-        return SummarizeConsolidator(cast("Summarize", summarizer))
+        return FunctionConsolidator(cast("Summarize", summarizer), _span)
     raise ConfigurationError(
         "summarizer must be a chat model, a runnable, a function summarize(messages) -> str, or a consolidator; "
         f"got {summarizer!r:.80}"

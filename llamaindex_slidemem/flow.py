@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, Final, Protocol, TypeVar
 
-from slidemem import AsyncOnly, BudgetTooSmall, Context, ConversationMemory, Message, SlideMem
+from slidemem import AsyncOnly, BudgetTooSmall, Context, ConversationMemory, Message, SlideMem, drive
 
 Result = TypeVar("Result")
 
@@ -80,12 +80,7 @@ def run(flow: Coroutine[Any, Any, Result], twin: str) -> Result:
         AsyncOnly: something has to be awaited; it names the method `twin`.
     """
     with named(twin):
-        try:
-            flow.send(None)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]  # StopIteration.value has no type
-    flow.close()
-    raise AsyncOnly(twin)
+        return drive(flow, twin)
 
 
 @contextmanager

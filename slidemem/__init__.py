@@ -3,8 +3,9 @@
 from slidemem.archive import Retention, Segment
 from slidemem.compose import Context, Receipt, Zones
 from slidemem.config import Options
-from slidemem.consolidate import Consolidator, ExtractiveConsolidator, SummaryRequest
+from slidemem.consolidate import Consolidator, ExtractiveConsolidator, FunctionConsolidator, SummaryRequest
 from slidemem.conversation import ConversationMemory
+from slidemem.driver import drive
 from slidemem.due import DueJob
 from slidemem.errors import (
     AsyncOnly,
@@ -55,6 +56,7 @@ __all__ = [
     "Event",
     "Explanation",
     "ExtractiveConsolidator",
+    "FunctionConsolidator",
     "InvalidExport",
     "InvalidMessage",
     "InvalidTranscript",
@@ -93,6 +95,7 @@ __all__ = [
     "Zones",
     "approximate_counter",
     "count_tokens",
+    "drive",
     "from_openai",
     "tiktoken_counter",
     "to_openai",

@@ -99,20 +99,30 @@ class Consolidator(Protocol):
         ...
 
 
+def _as_dicts(request: SummaryRequest) -> list[dict[str, Any]]:
+    return [to_openai(message, portable=True) for message in request.messages]
+
+
 class FunctionConsolidator:
     """A plain function `summarize(messages) -> str`, sync or async, as a consolidator.
 
     Args:
-        function: gets the span as a list of OpenAI-format dicts.
+        function: gets the span.
+        span: what it gets of a request; a list of OpenAI-format dicts, unless a host wants its own messages.
 
     Attributes:
         async_only: whether the function can only be awaited.
     """
 
-    def __init__(self, function: Summarize) -> None:
+    def __init__(self, function: Callable[[Any], Any], span: Callable[[SummaryRequest], Any] = _as_dicts) -> None:
         self._function = function
+        self._span = span
         called = getattr(type(function), "__call__", None)  # noqa: B004  # of an object whose __call__ is async
         self.async_only = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+    def called(self, request: SummaryRequest) -> Any:
+        """What the function returns for the span; it may have to be awaited."""
+        return self._function(self._span(request))
 
     def summarize(self, request: SummaryRequest) -> str:
         """What the function returns for the span.
@@ -120,17 +130,17 @@ class FunctionConsolidator:
         Raises:
             AsyncOnly: the function has to be awaited.
         """
-        answer = self._function([to_openai(message, portable=True) for message in request.messages])
+        answer = self.called(request)
         if inspect.isawaitable(answer):
             if inspect.iscoroutine(answer):
                 answer.close()
             raise AsyncOnly("asummarize")
-        return answer
+        return answer  # type: ignore[no-any-return]  # whatever it is, `write` looks at it
 
     async def asummarize(self, request: SummaryRequest) -> str:
         """What the function returns for the span, awaited when it is awaitable."""
-        answer = self._function([to_openai(message, portable=True) for message in request.messages])
-        return await answer if inspect.isawaitable(answer) else answer
+        answer = self.called(request)
+        return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # as above
 
 
 class ExtractiveConsolidator:

@@ -6,6 +6,7 @@ What a session does is `conversation.py`'s.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,6 +37,7 @@ from slidemem.stores.base import Records, Store, Transcript, awaited
 from slidemem.stores.joined import JoinedStore
 from slidemem.stores.log import LoggedTranscript, MessageLog
 from slidemem.stores.memory import MemoryStore
+from slidemem.stores.sqlite import SQLiteStore
 from slidemem.stores.url import open_store
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
 
@@ -63,7 +65,7 @@ class SlideMem:
             `Consolidator`, or None to keep nothing of what leaves the window (it stays in the transcript).
             Left out, the extractive one, which needs no model.
         redact: changes each text of a span before anything is made of it that outlives the window: summary,
-            extracted lines, pins of "remember this". The transcript keeps what was said.
+            extracted lines, pins of "remember this", the first user message. The transcript keeps what was said.
         on_event: called with each `Event`.
         clock: seconds since 1970; for tests.
         **options: see `Options`.
@@ -99,6 +101,7 @@ class SlideMem:
         self._layouts = Layouts()
         self._figures = AllFigures()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
+        self._own: list[SQLiteStore] = []  # stores that were opened here
         self.store = self._opened(store, transcript, records)
         self._awaited = awaited(self.store)
 
@@ -109,11 +112,13 @@ class SlideMem:
         self.close()
 
     def close(self) -> None:
-        """Wait for what runs in the background, `flush_seconds` at most, and close the store if it can be closed."""
+        """Wait for what runs in the background, `flush_seconds` at most, and close the store that was given as a URL.
+
+        A store that was given as an object is its giver's to close: other memories may use it.
+        """
         self._background.drain()
-        close = getattr(self.store, "close", None)
-        if callable(close):
-            close()
+        for opened in self._own:
+            opened.close()
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={getattr(self.options, name)!r}" for name in sorted(self.options.model_fields_set))
@@ -137,11 +142,11 @@ class SlideMem:
         needed = pinned_tokens(Snapshot(metadata=pairs or ()), self.options, self._tally)
         if needed > self.options.archive_tokens:
             raise PinBudgetError(needed, self.options.archive_tokens, "these metadata")
-        return ConversationMemory(*self.reach(session_id, pairs), self._background)
+        return ConversationMemory(*self._reach(session_id, pairs), self._background)
 
     def count(self, messages: Given | Sequence[Given]) -> int:
         """Tokens of messages, by this memory's counter."""
-        return sum(entry.whole_tokens for entry in read(self.reach("", None)[0], messages))
+        return sum(entry.whole_tokens for entry in read(self._reach("", None)[0], messages))
 
     def sessions(self) -> tuple[str, ...]:
         """Ids of the sessions that hold anything, in the order in which they began."""
@@ -166,7 +171,7 @@ class SlideMem:
             SessionExists: the session holds something, and `replace` is False.
         """
         chat = self.session(_exported_id(exported) if session_id is None else session_id)
-        drive(export.restore(self.reach(chat.session_id, None)[0], exported, replace=replace), "arestore")
+        drive(export.restore(self._reach(chat.session_id, None)[0], exported, replace=replace), "arestore")
         return chat
 
     async def arestore(
@@ -174,10 +179,10 @@ class SlideMem:
     ) -> ConversationMemory:
         """Async twin of `restore`."""
         chat = self.session(_exported_id(exported) if session_id is None else session_id)
-        await export.restore(self.reach(chat.session_id, None)[1], exported, replace=replace)
+        await export.restore(self._reach(chat.session_id, None)[1], exported, replace=replace)
         return chat
 
-    def reach(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> tuple[Session, Session]:
+    def _reach(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> tuple[Session, Session]:
         """What flows need for a session: as a sync caller reaches it, and as an async one does."""
         base = self._base(session_id, metadata)
         consolidator, background = self.consolidator, self._background
@@ -222,15 +227,21 @@ class SlideMem:
         records: Records | str | None,
     ) -> Store:
         if transcript is None and records is None:
-            return open_store(store)
+            return self._store_of(store)
         if store is not None:
             raise ConfigurationError("give a store, or a transcript and records apart, not both")
         for part, kinds in ((transcript, (Transcript, MessageLog)), (records, (Records, str))):
             if part is not None and (isinstance(part, type) or not isinstance(part, kinds)):
                 raise ConfigurationError(f"this is no {kinds[0].__name__}, see slidemem.stores.base: {part!r:.80}")
         home = LoggedTranscript(transcript, self._found) if isinstance(transcript, MessageLog) else transcript
-        rest = open_store(records) if isinstance(records, str) else records
+        rest = self._store_of(records) if isinstance(records, str) else records
         return JoinedStore(home or MemoryStore(), rest or MemoryStore())
+
+    def _store_of(self, given: Store | str | None) -> Store:
+        store = open_store(given)
+        if isinstance(given, str) and isinstance(store, SQLiteStore):
+            self._own.append(store)
+        return store
 
     def _found(self, messages: Sequence[Message], first: int) -> tuple[Entry, ...]:
         """Entries of messages that a host has kept; what is too large there was not ours to refuse."""
@@ -264,9 +275,10 @@ def _asking_async(consolidator: Consolidator) -> Callable[[SummaryRequest], Awai
     """A sync function is called in a thread, so that a slow one does not hold the event loop."""
 
     async def ask(request: SummaryRequest) -> str:
-        if isinstance(consolidator, FunctionConsolidator) and not consolidator.async_only:
-            return await asyncio.to_thread(consolidator.summarize, request)
-        return await consolidator.asummarize(request)
+        if not isinstance(consolidator, FunctionConsolidator) or consolidator.async_only:
+            return await consolidator.asummarize(request)
+        answer = await asyncio.to_thread(consolidator.called, request)
+        return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # `write` looks at it
 
     return ask
 

@@ -22,6 +22,7 @@ from slidemem import (
     PinBudgetError,
     SlideMem,
     SlidememError,
+    SQLiteStore,
     StoreError,
     SummaryRequest,
     to_openai,
@@ -706,15 +707,21 @@ def test_a_failing_counter_is_told_once(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_a_memory_lets_go_of_its_store(tmp_path: Path) -> None:
-    """Leaving the block closes the file, and a store that cannot be closed is left alone."""
-    with memory(store=f"sqlite:///{tmp_path / 'chat.db'}") as mem:
-        mem.session("s").append(turn(0))
-    with memory() as other:
-        other.session("s").append(turn(0))
+    """Leaving the block closes the file that it opened; a store that was handed in is its giver's."""
+    url, given = f"sqlite:///{tmp_path / 'chat.db'}", SQLiteStore()
+    with (
+        memory(store=url) as mem,
+        memory(transcript=MemoryStore(), records=url) as apart,
+        memory(store=given) as other,
+    ):
+        for one in (mem, apart, other):
+            one.session("s").append(turn(0))
 
-    with pytest.raises(StoreError, match="it was closed"):
-        mem.session("s").transcript()
+    for one in (mem, apart):
+        with pytest.raises(StoreError, match="it was closed"):
+            one.session("s").archive()
     assert 2 == len(other.session("s").transcript())
+    given.close()
 
 
 WRONG_OPTIONS = {
@@ -730,3 +737,18 @@ def test_a_wrong_option_is_told_with_its_value(options: dict[str, Any], expected
     """The sentence has the value that was given, and the known names only where the name is not one."""
     with pytest.raises(ConfigurationError, match=expected):
         memory(**options)
+
+
+def test_a_function_that_returns_something_to_await_is_awaited() -> None:
+    """A lambda around a coroutine is no coroutine function; async callers get what it comes to all the same."""
+
+    async def later(messages: list[dict[str, Any]]) -> str:
+        return f"They spoke of {messages[0]['content']}"[:40]
+
+    async def talk() -> str:
+        chat = memory(consolidator=lambda messages: later(messages[:1])).session("s")
+        for at in range(40):
+            await chat.aappend(turn(at))
+        return (await chat.aarchive())[-1].method
+
+    assert "summarizer" == asyncio.run(talk())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import takewhile
+from threading import Lock
 from typing import Protocol, runtime_checkable
 
 from slidemem.errors import StoreError
@@ -62,6 +63,7 @@ class LoggedTranscript:
         self._entries = entries
         self._remember = remember
         self._made: OrderedDict[str, tuple[Entry, ...]] = OrderedDict()
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"LoggedTranscript({type(self._log).__name__})"
@@ -69,7 +71,7 @@ class LoggedTranscript:
     def for_async(self) -> LoggedTranscript:
         """See `Blocking.for_async`; what one face has made the other need not make again."""
         face = LoggedTranscript(awaited(self._log), self._entries, self._remember)
-        face._made = self._made
+        face._made, face._lock = self._made, self._lock
         return face
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
@@ -80,15 +82,17 @@ class LoggedTranscript:
     async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
         """See `Transcript.read`; a message's time is when this process first saw it."""
         messages = await self._log.messages(session)
-        made = self._made.get(session, ())
+        with self._lock:
+            made = self._made.get(session, ())
         same = sum(
             1 for _ in takewhile(bool, (entry.message == one for entry, one in zip(made, messages, strict=False)))
         )
         entries = (*made[:same], *self._entries(messages[same:], same))
-        self._made[session] = entries
-        self._made.move_to_end(session)
-        while len(self._made) > self._remember:
-            self._made.popitem(last=False)
+        with self._lock:
+            self._made[session] = entries
+            self._made.move_to_end(session)
+            if len(self._made) > self._remember:
+                self._made.popitem(last=False)
         return entries[start:end]
 
     async def cut(self, session: str, keep: int) -> None:
@@ -110,5 +114,6 @@ class LoggedTranscript:
 
     async def clear(self, session: str) -> None:
         """See `Transcript.clear`."""
-        self._made.pop(session, None)
+        with self._lock:
+            self._made.pop(session, None)
         await self._log.clear(session)

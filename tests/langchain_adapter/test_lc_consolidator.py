@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableLambda
 from lc_scripted import Echo
 
 from langchain_slidemem import ChatModelConsolidator, SlidingChatMessageHistory, with_sliding_memory
-from langchain_slidemem.consolidator import SummarizeConsolidator, consolidator_of
+from langchain_slidemem.consolidator import consolidator_of
 from slidemem import AsyncOnly, ConfigurationError, Message, Part, SlideMem, SummaryRequest
 
 USAGE = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
@@ -266,19 +266,24 @@ def test_a_wrong_argument_raises_when_it_is_made(given: dict[str, Any]) -> None:
 # ------------------------------------------------------------------ a function
 
 
-def test_a_sync_function_is_called_in_a_thread_by_async_callers() -> None:
-    """A slow function does not hold the event loop."""
-    threads: list[str] = []
+def test_a_sync_function_is_called_in_a_thread_by_async_callers(fresh: str) -> None:
+    """A slow function does not hold the event loop; it gets LangChain's messages."""
+    seen: list[tuple[str, bool]] = []
 
     def summarize(messages: list[BaseMessage]) -> str:
-        threads.append(threading.current_thread().name)
+        seen.append((threading.current_thread().name, all(isinstance(one, BaseMessage) for one in messages)))
         return messages[0].text
 
-    consolidator = consolidator_of(summarize)
+    history = SlidingChatMessageHistory(fresh, max_tokens=300, token_counter="approximate", summarizer=summarize)
 
-    assert "Please book seat 0A." == asyncio.run(consolidator.asummarize(request()))
-    assert "Please book seat 0A." == consolidator.summarize(request())
-    assert (True, "MainThread") == (threads[0] != "MainThread", threads[1])
+    asyncio.run(atalk(history))
+    awaited = len(seen)
+    talk(history)
+
+    assert {True} == {whole for _, whole in seen}
+    assert "MainThread" not in {name for name, _ in seen[:awaited]}
+    assert {"MainThread"} == {name for name, _ in seen[awaited:]}
+    assert 0 < awaited < len(seen)
 
 
 def test_an_async_function_has_to_be_awaited(fresh: str) -> None:
@@ -308,7 +313,7 @@ def test_a_function_that_returns_an_awaitable_has_to_be_awaited() -> None:
             return later().__await__()
 
     for make in (lambda messages: later(), lambda messages: Awaitable()):
-        consolidator = SummarizeConsolidator(make)
+        consolidator = consolidator_of(make)
         with pytest.raises(AsyncOnly):
             consolidator.summarize(request())
         assert NOTES == asyncio.run(consolidator.asummarize(request()))
