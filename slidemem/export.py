@@ -7,6 +7,7 @@ metadata. Keys are in the order in which a person would read them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -15,7 +16,8 @@ from slidemem.errors import InvalidExport, InvalidMessage, SessionExists
 from slidemem.openai_format import read_openai
 from slidemem.session import Session
 from slidemem.shape import misfit
-from slidemem.state import SCHEMA, Branch, Entry, Pin, Record, Whole
+from slidemem.state import SCHEMA, Branch, Entry, Kept, Pin, Record, Whole
+from slidemem.tokens import Tally
 
 _SCHEMA: Final = 1  # of an exported session
 
@@ -42,12 +44,12 @@ async def restore(session: Session, exported: Mapping[str, Any], *, replace: boo
         InvalidExport: it cannot be read; nothing has changed.
         SessionExists: this one holds something, and `replace` is False; nothing has changed.
     """
-    whole = _read(exported)
+    whole = _counted(_read(exported), session.tally)
     while True:
         there = await session.store.snapshot(session.id)
-        held = there.totals.messages or there.pins or there.metadata or await session.store.branches(session.id)
+        held = there.totals.next_seq or there.pins or there.metadata or await session.store.branches(session.id)
         if held and not replace:
-            raise SessionExists(session.id, there.totals.messages)
+            raise SessionExists(session.id, there.totals.next_seq)
         if await session.store.restore(session.id, (there.record.revision, there.totals.next_seq), whole):
             session.forget()
             return
@@ -80,6 +82,25 @@ def _read(exported: Mapping[str, Any]) -> Whole:
     except InvalidMessage as fault:
         raise InvalidExport(f"a message of the exported session cannot be read: {fault.reason}") from fault
     return whole
+
+
+def _counted(whole: Whole, tally: Tally) -> Whole:
+    """The session counted anew: what an export says of tokens is nobody's promise."""
+    record, name = whole.record, tally.fingerprint
+
+    def anew(kept: Kept) -> Kept:
+        return replace(kept, tokens=tally(kept.message), counter=name)
+
+    return replace(
+        whole,
+        entries=tuple(replace(entry, tokens=tally(entry.shown), counter=name) for entry in whole.entries),
+        record=replace(
+            record,
+            system=tuple(map(anew, record.system)),
+            first_user=record.first_user and anew(record.first_user),
+            anchor=record.anchor and anew(record.anchor),
+        ),
+    )
 
 
 def _check(whole: Whole) -> None:

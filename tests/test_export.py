@@ -527,9 +527,21 @@ def test_a_message_that_could_not_be_sent_is_refused(field: str, value: Any) -> 
 def test_a_number_that_no_store_can_hold_is_the_stores_error() -> None:
     """SQLite holds 64 bits; more is told as its error, and nothing has changed."""
     exported = lived(memory()).export()
-    exported["transcript"][1]["tokens"] = 10**30
+    exported["transcript"][1]["whole_tokens"] = 10**30
     mem = memory(store="sqlite://")
 
     with pytest.raises(StoreError, match="larger than any that is meant"):
         mem.restore(exported, "t")
     assert () == mem.session("t").transcript()
+
+
+def test_what_an_export_says_of_tokens_is_counted_anew() -> None:
+    """A message that claims to take less than it does cannot push a context over its budget."""
+    exported = lived(memory()).export()
+    for entry in exported["transcript"]:
+        entry["shown"] = {**entry["message"], "parts": [["text", "word " * 90, ""]]}
+        entry["tokens"] = 1
+
+    context = memory().restore(exported, "t").context()
+
+    assert sum(words(message.text) for message in context.messages) <= 200

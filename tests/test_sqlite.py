@@ -870,3 +870,14 @@ def test_the_face_is_for_stores_that_do_not_suspend() -> None:
         asyncio.run(face.sessions())
     face.close()
     face.close()
+
+
+def test_a_row_that_is_no_json_is_damage(make: Making, other: sqlite3.Connection) -> None:
+    """A record that something else has written over is told as the store's fault."""
+    store = make()
+    do(store.append("s", [entry(0, "user", "a")]))
+    do(store.commit("s", 0, Change(Record(1))))
+    other.execute("UPDATE records SET record = '{'")
+
+    with pytest.raises(StoreError, match="a row is no JSON"):
+        do(store.whole("s"))

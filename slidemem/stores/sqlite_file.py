@@ -8,6 +8,7 @@ there. What was deleted is overwritten.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -123,6 +124,8 @@ class Connections:
                 yield connection.db
         except sqlite3.Error as error:
             raise self._told(error) from error
+        except json.JSONDecodeError as error:
+            raise StoreError(self._where, f"a row is no JSON: {error}", "restore a copy of it") from error
         except OverflowError as error:
             raise StoreError(self._where, f"{error}", "a number is larger than any that is meant") from error
 

@@ -62,7 +62,7 @@ def there(db: sqlite3.Connection, session: str) -> Row:
         epoch,
         revision,
         boundary,
-        Totals(next_seq, next_seq, live, turns, anchor, overhead, _text(counter)),
+        Totals(next_seq, live, turns, anchor, overhead, _text(counter)),
         None if holder is None else Lease(_text(holder), until),
         tuple((name, text) for name, text in json.loads(metadata)),
     )
