@@ -154,7 +154,7 @@ async def stats(session: Session) -> Stats:
     snapshot = await session.store.snapshot(session.id)
     record, totals, figures = snapshot.record, snapshot.totals, session.figures
     return Stats(
-        messages=totals.messages,
+        messages=totals.next_seq,
         live_messages=len(snapshot.live),
         covered_messages=record.boundary,
         live_tokens=sum(entry.tokens for entry in recounted(snapshot.live, session.tally.fingerprint, session.tally)),

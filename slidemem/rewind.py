@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from slidemem.align import align
 from slidemem.archive import Archive, Segment
 from slidemem.entries import read
-from slidemem.errors import TranscriptMismatch, UnknownReference
+from slidemem.errors import OversizeMessage, TranscriptMismatch, UnknownReference
 from slidemem.events import Event
 from slidemem.leaving import bounded
 from slidemem.messages import Message
@@ -89,9 +89,18 @@ async def reconcile(session: Session, given: Given | Sequence[Given], *, replace
         if aligned.shares_nothing and not replace:
             raise TranscriptMismatch(len(messages), len(keys))
         keep = 0 if replace and not messages else aligned.keep
-        entries = read(session, aligned.new)
+        entries = _read(session, aligned.new, messages)
         if await _rewritten(session, snapshot, keep, entries):
             return Reconciled(keep, len(entries), len(keys) - keep)
+
+
+def _read(session: Session, new: Sequence[Message], given: Sequence[Message]) -> tuple[Entry, ...]:
+    """What is new of a host's list as entries; an error names the place in that list."""
+    try:
+        return read(session, new)
+    except OversizeMessage as large:
+        at = next((at for at, message in enumerate(given) if message is new[large.index]), large.index)
+        raise OversizeMessage(at, large.tokens, large.limit) from None
 
 
 async def _rewritten(session: Session, snapshot: Snapshot, keep: int, entries: tuple[Entry, ...]) -> bool:

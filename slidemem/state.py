@@ -245,8 +245,7 @@ class Totals:
     """Running sums of a session, moved by increments.
 
     Attributes:
-        next_seq: the `seq` of the next message.
-        messages: how many are in the transcript.
+        next_seq: the `seq` of the next message: how many there are in the transcript.
         live_tokens: of the live messages, as shown.
         live_turns: user messages among them.
         anchor_tokens: of the record's anchor.
@@ -255,7 +254,6 @@ class Totals:
     """
 
     next_seq: int = 0
-    messages: int = 0
     live_tokens: int = 0
     live_turns: int = 0
     anchor_tokens: int = 0
@@ -267,7 +265,6 @@ class Totals:
         return replace(
             self,
             next_seq=self.next_seq + len(entries),
-            messages=self.messages + len(entries),
             live_tokens=self.live_tokens + sum(entry.tokens for entry in entries),
             live_turns=self.live_turns + _turns(entries),
             counter=self.counter or (entries[-1].counter if entries else ""),
@@ -286,7 +283,6 @@ class Totals:
         counters = {kept.counter for kept in (*live, record.anchor) if kept}
         return cls(
             next_seq=record.boundary + len(live),
-            messages=record.boundary + len(live),
             live_tokens=sum(entry.tokens for entry in live),
             live_turns=_turns(live),
             anchor_tokens=record.anchor.tokens if record.anchor else 0,

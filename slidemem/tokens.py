@@ -162,10 +162,18 @@ def _code_of(function: TextMeasure) -> str:
         said = b""
     else:
         plain = [value for value in code.co_consts if isinstance(value, (str, int, float))]
-        held += [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        held += map(_inside, getattr(function, "__closure__", None) or ())
         said = repr((code.co_names, plain)).encode("utf-8", "replace") + code.co_code
     known = repr([_outline(one) for one in held if one is not None]).encode("utf-8", "replace")
     return ":" + hashlib.blake2b(said + known, digest_size=6).hexdigest()
+
+
+def _inside(cell: Any) -> object:
+    """What a cell of a closure holds; None before it holds anything."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _outline(held: object) -> object:

@@ -193,7 +193,7 @@ def test_what_is_appended_meanwhile_stays_live_and_counted() -> None:
     assert (True, list(range(job.end, 44))) == (done, [entry.seq for entry in after.live])
     assert Totals.of(after.record, after.live, "") == after.totals
     assert (44, 5 * (44 - job.end), 22 - job.end // 2) == (
-        after.totals.messages,
+        after.totals.next_seq,
         after.totals.live_tokens,
         after.totals.live_turns,
     )

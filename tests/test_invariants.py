@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from dataclasses import replace
 
 import pytest
 from conversations import COUNTERS, Script, script, summarizer
@@ -39,10 +40,12 @@ def test_the_conversations_were_wild_enough(coverage: Coverage) -> None:
     assert set(CHECKS) == {"budget", "valid", "newest", "nothing lost", "pure", "prefix", "handed back"}
 
 
+@pytest.mark.parametrize("mode", [None, "background"])
 @pytest.mark.parametrize("seed", range(0, 120, 3))
-def test_async_says_the_same_as_sync(seed: int) -> None:
-    """The async twins give the same contexts, byte for byte."""
-    given = script(seed)
+def test_async_says_the_same_as_sync(seed: int, mode: str | None) -> None:
+    """The async twins give the same contexts, byte for byte, whether tasks consolidate or the callers."""
+    made = script(seed)
+    given = replace(made, options={**made.options, **({"mode": mode} if mode else {})})
 
     expected, actual = _sync(given), asyncio.run(_async(given))
 
@@ -78,6 +81,7 @@ def _sync(given: Script, neighbour: Script | None = None) -> list[list[str]]:
         else:
             with contextlib.suppress(PinBudgetError):
                 chat.pin(argument)
+        assert chat.flush()
         step = next(noise, None)
         if step and step[0] == "append":
             other.append(step[1])
@@ -99,6 +103,7 @@ async def _async(given: Script) -> list[list[str]]:
         else:
             with contextlib.suppress(PinBudgetError):
                 await chat.apin(argument)
+        assert await chat.aflush()
         try:
             read.append(rendered(await chat.acontext(system=given.system, reserve=given.reserve)))
         except BudgetTooSmall as refused:

@@ -1056,3 +1056,15 @@ def test_a_call_of_the_prompts_system_message_is_not_stored() -> None:
 
     assert (Reconciled(10, 1, 0), 11) == (done, len(chat.transcript()))
     assert not [message for message in chat.transcript() if message.role == "system"]
+
+
+def test_a_message_that_is_too_large_is_named_by_its_place_in_the_list() -> None:
+    """With oversize="raise" the error of a reconcile counts in the host's list, and nothing has changed."""
+    mem = memory(oversize="raise")
+    chat = filled(mem, 3)
+    listed = [*chat.transcript(), {"role": "user", "content": "word " * 150}]
+
+    with pytest.raises(OversizeMessage) as refused:
+        chat.reconcile(listed)
+
+    assert (6, 6) == (refused.value.index, len(chat.transcript()))

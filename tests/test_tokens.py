@@ -773,3 +773,17 @@ def test_functions_that_hold_different_things_have_different_fingerprints() -> N
 
     assert prints[0] == prints[2]
     assert all(first != second for first, second in zip(prints[0], prints[1], strict=True))
+
+
+def test_a_function_whose_closure_is_still_empty_is_a_counter() -> None:
+    """What it will hold is not known yet; its code alone tells it from others."""
+
+    def early() -> Any:
+        counter = resolve_counter(lambda text: len(text) * weight)
+        weight = 2
+        return counter, weight
+
+    counter, weight = early()
+
+    assert 4 == counter.count(user("ab"))
+    assert 2 == weight
