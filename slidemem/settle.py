@@ -262,14 +262,16 @@ async def _segment(session: Session, job: Job) -> Segment:
 
 def _without_secrets(job: Job, redact: Callable[[str], str], tally: Tally) -> Job:
     """The job with all that outlives the window redacted: what is summarised, and the first user message."""
+
+    def redacted(kept: Kept) -> Kept:
+        message = _redacted(kept.message, redact)
+        return Kept(kept.seq, message, tally(message), tally.fingerprint)
+
     first = job.record.first_user
-    if first is not None:
-        message = _redacted(first.message, redact)
-        first = first if message == first.message else Kept(first.seq, message, tally(message), tally.fingerprint)
     return replace(
         job,
         messages=tuple(_redacted(message, redact) for message in job.messages),
-        record=replace(job.record, first_user=first),
+        record=replace(job.record, first_user=first and redacted(first)),
     )
 
 
