@@ -89,7 +89,12 @@ class Options(BaseModel):
     @cached_property
     def allotment(self) -> int:
         """Tokens of the window once something is archived: usable less the shares of archive and recall."""
-        return self.usable - self.archive_tokens - _of(self.recall_share, self.usable)
+        return self.usable - self.archive_tokens - self.recall_tokens
+
+    @cached_property
+    def recall_tokens(self) -> int:
+        """Tokens that are kept free for recall once something is archived."""
+        return _of(self.recall_share, self.usable)
 
     @cached_property
     def unit_tokens(self) -> int:

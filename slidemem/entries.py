@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
 
 from slidemem.errors import OversizeMessage
 from slidemem.messages import Message
 from slidemem.openai_format import Given, read_openai
+from slidemem.post import post_of
 from slidemem.present import barest, clamp, mend, oversize
 from slidemem.session import Session
 from slidemem.state import Entry
@@ -26,6 +28,23 @@ def read(session: Session, given: Given | Sequence[Given], first: int = 0) -> tu
     """
     messages = read_openai(given)
     return tuple(_entry(session, message, index, first + index) for index, message in enumerate(messages))
+
+
+def findable(session: Session, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries with what they are found by, on their way into a store."""
+    return tuple(
+        replace(entry, post=post_of(entry.message, said_at(entry.message.time, entry.at), session.redact))
+        for entry in entries
+    )
+
+
+def said_at(time: str | None, otherwise: float) -> float:
+    """When a message was said, in seconds since 1970: by its own time where that is ISO 8601, without a zone UTC."""
+    try:
+        said = datetime.fromisoformat((time or "").replace("Z", "+00:00"))  # Python 3.10 reads no Z
+        return (said if said.tzinfo else said.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        return otherwise
 
 
 def _entry(session: Session, given: Message, index: int, seq: int) -> Entry:

@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import Any, Final
 
 from slidemem.archive import Segment
+from slidemem.entries import findable
 from slidemem.errors import InvalidExport, InvalidMessage, SessionExists
 from slidemem.openai_format import read_openai
 from slidemem.session import Session
 from slidemem.shape import misfit
 from slidemem.state import SCHEMA, Branch, Entry, Kept, Pin, Record, Whole
-from slidemem.tokens import Tally
 
 _SCHEMA: Final = 1  # of an exported session
 
@@ -44,7 +44,7 @@ async def restore(session: Session, exported: Mapping[str, Any], *, replace: boo
         InvalidExport: it cannot be read; nothing has changed.
         SessionExists: this one holds something, and `replace` is False; nothing has changed.
     """
-    whole = _counted(_read(exported), session.tally)
+    whole = _counted(_read(exported), session)
     while True:
         there = await session.store.snapshot(session.id)
         held = there.totals.next_seq or there.pins or there.metadata or await session.store.branches(session.id)
@@ -84,16 +84,17 @@ def _read(exported: Mapping[str, Any]) -> Whole:
     return whole
 
 
-def _counted(whole: Whole, tally: Tally) -> Whole:
-    """The session counted anew: what an export says of tokens is nobody's promise."""
-    record, name = whole.record, tally.fingerprint
+def _counted(whole: Whole, session: Session) -> Whole:
+    """The session counted and indexed anew: what an export says of tokens is nobody's promise."""
+    record, tally, name = whole.record, session.tally, session.tally.fingerprint
+    entries = tuple(replace(entry, tokens=tally(entry.shown), counter=name) for entry in whole.entries)
 
     def anew(kept: Kept) -> Kept:
         return replace(kept, tokens=tally(kept.message), counter=name)
 
     return replace(
         whole,
-        entries=tuple(replace(entry, tokens=tally(entry.shown), counter=name) for entry in whole.entries),
+        entries=findable(session, entries),
         record=replace(
             record,
             system=tuple(map(anew, record.system)),

@@ -77,6 +77,9 @@ class GatedStore:
 
     append = _gated(Store.append)
     read = _gated(Store.read)
+    pick = _gated(Store.pick)
+    matching = _gated(Store.matching)
+    documents = _gated(Store.documents)
     keys = _gated(Store.keys)
     cut = _gated(Store.cut)
     branches = _gated(Store.branches)

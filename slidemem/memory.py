@@ -25,7 +25,7 @@ from slidemem.consolidate import (
 )
 from slidemem.conversation import ConversationMemory
 from slidemem.driver import drive
-from slidemem.entries import read
+from slidemem.entries import findable, read
 from slidemem.errors import ConfigurationError, InvalidExport, PinBudgetError, told
 from slidemem.events import Event
 from slidemem.messages import Message
@@ -246,7 +246,8 @@ class SlideMem:
     def _found(self, messages: Sequence[Message], first: int) -> tuple[Entry, ...]:
         """Entries of messages that a host has kept; what is too large there was not ours to refuse."""
         base = self._base("", None)
-        return read(replace(base, options=base.options.model_copy(update={"oversize": "clamp"})), messages, first)
+        lenient = replace(base, options=base.options.model_copy(update={"oversize": "clamp"}))
+        return findable(lenient, read(lenient, messages, first))
 
     def _counter_failed(self, message: Message, fault: BaseException) -> None:
         detail = f"one {message.role} message is counted approximately: the counter raised {told(fault)}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from slidemem.align import align
 from slidemem.archive import Archive, Segment
-from slidemem.entries import read
+from slidemem.entries import findable, read
 from slidemem.errors import OversizeMessage, TranscriptMismatch, UnknownReference
 from slidemem.events import Event
 from slidemem.leaving import bounded
@@ -89,7 +89,7 @@ async def reconcile(session: Session, given: Given | Sequence[Given], *, replace
         if aligned.shares_nothing and not replace:
             raise TranscriptMismatch(len(messages), len(keys))
         keep = 0 if replace and not messages else aligned.keep
-        entries = _read(session, aligned.new, messages)
+        entries = findable(session, _read(session, aligned.new, messages))
         if await _rewritten(session, snapshot, keep, entries):
             return Reconciled(keep, len(entries), len(keys) - keep)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from slidemem.archive import Archive, Segment
 from slidemem.messages import Message, digest, from_json, to_json
+from slidemem.post import Post
 
 SCHEMA: Final = 1
 SEVERAL: Final = "several"  # in the place of a counter's fingerprint
@@ -29,6 +30,7 @@ class Entry:
         whole_tokens: of the message before it was clamped.
         at: when it was appended, in seconds since 1970.
         counter: fingerprint of the counter.
+        post: what it is found by, on its way into a store; a store hands it out without.
     """
 
     seq: int
@@ -38,6 +40,7 @@ class Entry:
     whole_tokens: int
     at: float
     counter: str
+    post: Post | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The entry as a JSON object."""

@@ -146,7 +146,8 @@ WORLDS: Final = {
 def copied(store: MemoryStore) -> MemoryStore:
     """The store once more, to be changed."""
     new, kept = MemoryStore(), store._sessions["s"]
-    new._sessions["s"] = replace(kept, **{one.name: copy.copy(getattr(kept, one.name)) for one in fields(kept)})
+    parts = {one.name: copy.copy(getattr(kept, one.name)) for one in fields(kept)}
+    new._sessions["s"] = replace(kept, **{**parts, "index": copy.deepcopy(kept.index)})
     return new
 
 

@@ -230,8 +230,9 @@ def test_an_object_that_is_no_store_is_refused() -> None:
     """The error names the methods that it lacks; a class is no store either."""
 
     class Half:
-        append = read = keys = cut = branches = held = describe = commit = segment = pin = MemoryStore.append
-        unpin = claim = release = clear = snapshot = recount = rewrite = whole = MemoryStore.append
+        append = read = pick = matching = documents = keys = cut = branches = held = MemoryStore.append
+        describe = commit = segment = pin = unpin = claim = release = clear = MemoryStore.append
+        snapshot = recount = rewrite = whole = MemoryStore.append
         restore = None
 
     with pytest.raises(ConfigurationError, match=r"Half has no restore, sessions$"):
@@ -249,12 +250,22 @@ def number(db: sqlite3.Connection, statement: str) -> int:
     return found
 
 
+def steps(*statements: str) -> Callable[[sqlite3.Connection], None]:
+    """An upgrade that runs statements."""
+
+    def upgrade(db: sqlite3.Connection) -> None:
+        for statement in statements:
+            db.execute(statement)
+
+    return upgrade
+
+
 def test_an_empty_file_becomes_a_database(path: Path, make: Making, other: sqlite3.Connection) -> None:
     """A file of no bytes is of version 0, and is brought to the newest; opened again it is as it was."""
     assert 0 == path.stat().st_size
     say(make(), "hello")
 
-    assert 1 == number(other, "PRAGMA user_version")
+    assert 2 == number(other, "PRAGMA user_version")
     assert 0x736C6D6D == number(other, "PRAGMA application_id")
     assert ["hello"] == said(make())
 
@@ -264,7 +275,7 @@ def test_an_older_database_is_upgraded_once(
 ) -> None:
     """Of eight stores that are opened at once on a database of an older version, one upgrades it."""
     say(make(), "hello")
-    step = ("CREATE TABLE upgraded(n INTEGER)", "INSERT INTO upgraded VALUES(1)")
+    step = steps("CREATE TABLE upgraded(n INTEGER)", "INSERT INTO upgraded VALUES(1)")
     monkeypatch.setattr(sqlite_schema, "_UPGRADES", (*sqlite_schema._UPGRADES, step))
     start = Barrier(8)
 
@@ -276,7 +287,7 @@ def test_an_older_database_is_upgraded_once(
         heard = [found.result() for found in [pool.submit(open_) for _ in range(8)]]
 
     assert [["hello"]] * 8 == heard
-    assert (2, 1) == (number(other, "PRAGMA user_version"), number(other, "SELECT COUNT(*) FROM upgraded"))
+    assert (3, 1) == (number(other, "PRAGMA user_version"), number(other, "SELECT COUNT(*) FROM upgraded"))
 
 
 def test_an_upgrade_that_fails_leaves_the_older_database(
@@ -285,7 +296,7 @@ def test_an_upgrade_that_fails_leaves_the_older_database(
     """All of its steps are done, or none."""
     say(make(), "hello")
     with monkeypatch.context() as patch:
-        step = ("CREATE TABLE upgraded(n INTEGER)", "INSERT INTO nowhere VALUES(1)")
+        step = steps("CREATE TABLE upgraded(n INTEGER)", "INSERT INTO nowhere VALUES(1)")
         patch.setattr(sqlite_schema, "_UPGRADES", (*sqlite_schema._UPGRADES, step))
         with pytest.raises(StoreError, match="no such table: nowhere"):
             make()
@@ -300,7 +311,7 @@ def test_a_newer_database_is_refused(make: Making, other: sqlite3.Connection) ->
     other.execute("PRAGMA user_version = 7")
 
     with pytest.raises(
-        StoreError, match=r"its schema is version 7 and this slidemem knows versions up to 1.*upgrade"
+        StoreError, match=r"its schema is version 7 and this slidemem knows versions up to 2.*upgrade"
     ):
         make()
     assert 7 == number(other, "PRAGMA user_version")

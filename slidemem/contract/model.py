@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from slidemem.contract.base import entry, segment
+from slidemem.post import post_of
 from slidemem.state import Change, Entry, Kept, Lease, Pin, Record, Recount, Rewrite, Snapshot, Totals, Whole
 from slidemem.stores.base import Store
 from slidemem.stores.memory import MemoryStore
@@ -52,6 +53,8 @@ async def _both(store: Store, model: Store, session: str, call: Call) -> None:
     assert await model.whole(session) == await store.whole(session)
     assert await model.keys(session) == await store.keys(session)
     assert await model.sessions() == await store.sessions()
+    asked = ["a", "b", "c", "d"]
+    assert await model.matching(session, asked, 5, 4) == await store.matching(session, asked, 5, 4)
     scratch = Totals.of(snapshot.record, snapshot.live, "")
     for name in ("next_seq", "live_tokens", "live_turns"):
         assert getattr(scratch, name) == getattr(snapshot.totals, name), name
@@ -106,6 +109,7 @@ class Chance:
     def _entry(self) -> Entry:
         said = self.one("a", "b c", "d\0 e f")
         made = entry(0, self.one("user", "assistant"), said, id_=self.one(None, "1", "2"), shown=self.one(None, "a"))
+        made = replace(made, post=self.one(None, post_of(made.message, self._random.random())))
         return replace(made, tokens=self._random.randrange(9), counter=self.one("words", "words", "words", "other"))
 
     def _metadata(self) -> list[tuple[str, str]]:

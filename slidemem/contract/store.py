@@ -1,4 +1,4 @@
-"""Decides what a store of everything must do: transcript and records, each change atomic over both."""
+"""Decides what a store of everything must do: transcript, records and postings, each change atomic over all."""
 
 # ruff: noqa: S101, SIM300, PLR2004  # tests assert, and write what they expect where they expect it, first
 
@@ -11,7 +11,7 @@ from typing import Any
 from slidemem.archive import Archive, Segment
 from slidemem.contract.base import ODD_IDS, THREADS, entry, full, segment, talk
 from slidemem.contract.model import walk
-from slidemem.contract.rewrites import RewritesContract
+from slidemem.contract.postings import PostingsContract
 from slidemem.state import (
     Branch,
     Change,
@@ -26,7 +26,7 @@ from slidemem.state import (
 )
 
 
-class StoreContract(RewritesContract):
+class StoreContract(PostingsContract):
     """The tests of a `Store`; those of a `Transcript` and a `Records` are among them."""
 
     # -------------------------------------------------------------- whole, restore, clear

@@ -10,10 +10,12 @@ A `Transcript` and a `Records` given apart become one store with `stores/joined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from slidemem.archive import Segment
+from slidemem.index import MOST
+from slidemem.recall import Document, Matches
 from slidemem.state import Branch, Change, Entry, Held, Key, Lease, Pin, Recount, Rewrite, Snapshot, Totals, Whole
 
 
@@ -89,8 +91,25 @@ class Records(Protocol):
         ...
 
 
+@runtime_checkable
 class Postings(Protocol):
-    """Which words occur in which messages of a session."""
+    """Which terms occur in which messages of a session: written with the message, and gone with it."""
+
+    async def matching(self, session: str, terms: Sequence[str], before: int, most: int = MOST) -> Matches:
+        """Where terms occur in the messages with `seq < before`.
+
+        Args:
+            session: its id.
+            terms: to look for.
+            before: what came later counts for nothing, in sums and frequencies too.
+            most: occurrences that are read: the rarest terms first, and of the first term that does not fit its
+                newest ones; of those that follow only the frequency is told.
+        """
+        ...
+
+    async def documents(self, session: str, seqs: Collection[int]) -> Mapping[int, Document]:
+        """What ranking needs to know of the messages at these places; those that are not there are left out."""
+        ...
 
 
 @runtime_checkable
@@ -116,6 +135,10 @@ class Store(Transcript, Records, Postings, Protocol):
 
     async def keys(self, session: str) -> tuple[Key, ...]:
         """The keys of all messages of the transcript, in order."""
+        ...
+
+    async def pick(self, session: str, seqs: Sequence[int]) -> tuple[Entry, ...]:
+        """The messages at these places, in order; those that are not there are left out."""
         ...
 
     async def snapshot(self, session: str) -> Snapshot:

@@ -8,11 +8,13 @@ edited the list behind our back, the record says nothing about it any more, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from slidemem.archive import Segment
+from slidemem.index import MOST
 from slidemem.messages import digest
+from slidemem.recall import Document, Matches
 from slidemem.state import (
     Branch,
     Change,
@@ -29,7 +31,8 @@ from slidemem.state import (
     Whole,
     key_of,
 )
-from slidemem.stores.base import Records, Transcript, awaited
+from slidemem.stores.base import Postings, Records, Transcript, awaited
+from slidemem.stores.indexed import Indexes
 
 
 class JoinedStore:
@@ -43,10 +46,13 @@ class JoinedStore:
     def __init__(self, transcript: Transcript, records: Records) -> None:
         self.transcript = transcript
         self.records = records
+        self._indexes = Indexes()
 
     def for_async(self) -> JoinedStore:
         """See `Blocking.for_async`, of both."""
-        return JoinedStore(awaited(self.transcript), awaited(self.records))
+        face = JoinedStore(awaited(self.transcript), awaited(self.records))
+        face._indexes = self._indexes
+        return face
 
     # -------------------------------------------------------------- transcript
 
@@ -69,8 +75,29 @@ class JoinedStore:
         """See `Transcript.read`."""
         return await self.transcript.read(session, start, end)
 
+    async def pick(self, session: str, seqs: Sequence[int]) -> tuple[Entry, ...]:
+        """See `Store.pick`; the transcript is read from the first of them to the last."""
+        if not seqs:
+            return ()
+        wanted = set(seqs)
+        read = await self.transcript.read(session, min(wanted), max(wanted) + 1)
+        return tuple(entry for entry in read if entry.seq in wanted)
+
+    async def matching(self, session: str, terms: Sequence[str], before: int, most: int = MOST) -> Matches:
+        """See `Postings.matching`; of a transcript that keeps no postings this process makes an index."""
+        if isinstance(self.transcript, Postings):
+            return await self.transcript.matching(session, terms, before, most)
+        return await self._indexes.matching(self.transcript, session, terms, before, most)
+
+    async def documents(self, session: str, seqs: Collection[int]) -> Mapping[int, Document]:
+        """See `Postings.documents`."""
+        if isinstance(self.transcript, Postings):
+            return await self.transcript.documents(session, seqs)
+        return self._indexes.documents(session, seqs)
+
     async def cut(self, session: str, keep: int) -> None:
         """See `Transcript.cut`."""
+        self._indexes.drop(session)
         await self.transcript.cut(session, keep)
 
     async def keys(self, session: str) -> tuple[Key, ...]:
@@ -117,6 +144,7 @@ class JoinedStore:
 
     async def clear(self, session: str) -> None:
         """See `Records.clear`; the messages go first."""
+        self._indexes.drop(session)
         await self.transcript.clear(session)
         await self.records.clear(session)
 
@@ -145,7 +173,7 @@ class JoinedStore:
         if rewrite.record is not None:
             if not await self.records.commit(session, expected[0], Change(rewrite.record)):
                 return None
-            await self.transcript.cut(session, rewrite.keep)
+            await self.cut(session, rewrite.keep)
         for id_ in rewrite.unpinned:
             await self.records.unpin(session, id_)
         return await self.append(session, rewrite.entries, metadata)
@@ -167,7 +195,7 @@ class JoinedStore:
         now = await self.snapshot(session)
         if (now.record.revision, now.totals.next_seq) != expected:
             return False
-        await self.transcript.cut(session, 0)
+        await self.cut(session, 0)
         await self.transcript.append(session, whole.entries)
         for pin in (await self.records.held(session)).pins:
             await self.records.unpin(session, pin.id)

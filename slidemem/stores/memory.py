@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from slidemem.archive import Segment
+from slidemem.index import MOST, Index
 from slidemem.messages import digest
+from slidemem.post import NOTHING
+from slidemem.recall import Document, Matches
 from slidemem.state import (
     Branch,
     Change,
@@ -37,6 +40,7 @@ class _Session:
     metadata: tuple[tuple[str, str], ...] = ()
     segments: dict[str, Segment] = field(default_factory=dict[str, Segment])
     lease: Lease | None = None
+    index: Index = field(default_factory=Index)
 
     @property
     def live(self) -> list[Entry]:
@@ -44,8 +48,14 @@ class _Session:
 
     def add(self, entries: Sequence[Entry]) -> None:
         new = self._unsaid(entries)
-        self.entries.extend(new)
+        self._hold(new)
         self.totals = self.totals.plus(new)
+
+    def _hold(self, entries: Sequence[Entry]) -> None:
+        """Keep messages with what they are found by."""
+        for entry in entries:
+            self.index.add(entry.seq, entry.post or NOTHING)
+            self.entries.append(entry if entry.post is None else replace(entry, post=None))
 
     def _unsaid(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
         """Those that are not there already, numbered."""
@@ -62,20 +72,24 @@ class _Session:
         return tuple(new)
 
     def fill(self, entries: Sequence[Entry]) -> None:
-        """Hold these messages and no others, one said twice with its id twice."""
-        self.entries = [replace(entry, seq=seq) for seq, entry in enumerate(entries)]
+        """Hold these messages where none are, one said twice with its id twice."""
+        self._hold([replace(entry, seq=seq) for seq, entry in enumerate(entries)])
+        self._say()
+        self.totals = Totals().plus(self.entries)
+
+    def _say(self) -> None:
         self.said = {
             entry.message.id: digest(entry.message) for entry in self.entries if entry.message.id is not None
         }
-        self.totals = Totals().plus(self.entries)
 
     def cut(self, keep: int) -> None:
         closed = tuple(self.entries[keep:])
         if closed:
             self.branches.append(Branch(self.record.revision, closed))
-        totals = self.totals
-        self.fill(self.entries[:keep])
-        self.totals = totals
+        del self.entries[keep:]
+        self.index.cut(keep)
+        self._say()
+        self.totals = replace(self.totals, next_seq=len(self.entries))
 
     def become(self, record: Record) -> None:
         """Take a record that was rewound, with the sums of what is live then."""
@@ -120,6 +134,24 @@ class MemoryStore:
         """See `Store.keys`."""
         with self._lock:
             return tuple(map(key_of, self._there(session).entries))
+
+    async def pick(self, session: str, seqs: Sequence[int]) -> tuple[Entry, ...]:
+        """See `Store.pick`."""
+        with self._lock:
+            entries = self._there(session).entries
+            picked = tuple(entries[seq] for seq in sorted(set(seqs)) if 0 <= seq < len(entries))
+            self.rows_read += len(picked)
+            return picked
+
+    async def matching(self, session: str, terms: Sequence[str], before: int, most: int = MOST) -> Matches:
+        """See `Postings.matching`."""
+        with self._lock:
+            return self._there(session).index.matching(terms, before, most)
+
+    async def documents(self, session: str, seqs: Collection[int]) -> Mapping[int, Document]:
+        """See `Postings.documents`."""
+        with self._lock:
+            return self._there(session).index.documents(seqs)
 
     async def cut(self, session: str, keep: int) -> None:
         """See `Transcript.cut`."""

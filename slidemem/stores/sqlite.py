@@ -7,7 +7,7 @@ Decides which changes are one transaction, and when one is refused. Connections 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -15,6 +15,8 @@ from typing import get_args
 
 from slidemem.archive import Segment
 from slidemem.errors import ConfigurationError
+from slidemem.index import MOST
+from slidemem.recall import Document, Matches
 from slidemem.state import (
     Branch,
     Change,
@@ -30,6 +32,7 @@ from slidemem.state import (
     Totals,
     Whole,
 )
+from slidemem.stores import sqlite_postings as postings
 from slidemem.stores import sqlite_rows as rows
 from slidemem.stores.base import Store
 from slidemem.stores.parsed import Latest, Parsed
@@ -122,6 +125,22 @@ class SQLiteStore:
         with self._here.connections.reading() as db:
             found = rows.entries(db, rows.there(db, session).n, start, rows.LAST if end is None else end)
         return self._handed(found)
+
+    async def pick(self, session: str, seqs: Sequence[int]) -> tuple[Entry, ...]:
+        """See `Store.pick`."""
+        with self._here.connections.reading() as db:
+            found = rows.picked(db, rows.there(db, session).n, seqs)
+        return self._handed(found)
+
+    async def matching(self, session: str, terms: Sequence[str], before: int, most: int = MOST) -> Matches:
+        """See `Postings.matching`."""
+        with self._here.connections.reading() as db:
+            return postings.matching(db, rows.there(db, session).n, terms, before, most)
+
+    async def documents(self, session: str, seqs: Collection[int]) -> Mapping[int, Document]:
+        """See `Postings.documents`."""
+        with self._here.connections.reading() as db:
+            return postings.documents(db, rows.there(db, session).n, seqs)
 
     async def keys(self, session: str) -> tuple[Key, ...]:
         """See `Store.keys`."""

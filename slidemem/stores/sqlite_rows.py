@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from slidemem.archive import Segment
 from slidemem.messages import Message, digest, from_json, to_json
 from slidemem.state import Branch, Change, Entry, Key, Lease, Pin, Record, Recount, Totals, key_of
+from slidemem.stores import sqlite_postings as postings
 
 LAST: Final = 2**63 - 1  # SQLite's largest number
 
@@ -204,6 +205,8 @@ def _put(db: sqlite3.Connection, n: int, branch: int, entry: Entry) -> None:
             None if entry.shown == entry.message else json.dumps(to_json(entry.shown)),
         ),
     )
+    if branch == _CONVERSATION:
+        postings.put(db, n, entry.seq, entry.post)
 
 
 def entries(db: sqlite3.Connection, n: int, start: int = 0, end: int = LAST) -> tuple[Entry, ...]:
@@ -212,6 +215,17 @@ def entries(db: sqlite3.Connection, n: int, start: int = 0, end: int = LAST) -> 
         "SELECT seq, message, shown, tokens, whole_tokens, at, counter FROM messages"
         " WHERE session = ? AND branch = 0 AND seq >= ? AND seq < ? ORDER BY seq",
         (n, start, end),
+    )
+    return tuple(_entry(*columns) for columns in found)
+
+
+def picked(db: sqlite3.Connection, n: int, seqs: Iterable[int]) -> tuple[Entry, ...]:
+    """Messages of the conversation at some places, in order."""
+    found = db.execute(
+        "SELECT m.seq, message, shown, tokens, whole_tokens, at, counter"
+        " FROM json_each(?) wanted CROSS JOIN messages m"  # in this order
+        " ON m.session = ? AND m.branch = 0 AND m.seq = wanted.value ORDER BY m.seq",
+        (json.dumps(sorted(set(seqs))), n),
     )
     return tuple(_entry(*columns) for columns in found)
 
@@ -272,6 +286,7 @@ def cut(db: sqlite3.Connection, row: Row, keep: int) -> None:
     closed = db.execute(
         "UPDATE messages SET branch = ? WHERE session = ? AND branch = 0 AND seq >= ?", (branch, row.n, keep)
     )
+    postings.cut(db, row.n, keep)
     if closed.rowcount:
         db.execute("INSERT INTO branches VALUES(?, ?, ?)", (row.n, branch, row.revision))
     moved(db, row.n)
@@ -364,6 +379,8 @@ def empty(db: sqlite3.Connection, n: int) -> None:
         "DELETE FROM segments WHERE session = ?",
         "DELETE FROM pins WHERE session = ?",
         "DELETE FROM records WHERE session = ?",
+        "DELETE FROM postings WHERE session = ?",
+        "DELETE FROM documents WHERE session = ?",
         "UPDATE sessions SET boundary = 0, segments = 0, holder = NULL, until = NULL, metadata = '[]' WHERE n = ?",
     ):
         db.execute(statement, (n,))

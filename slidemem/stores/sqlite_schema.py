@@ -7,12 +7,16 @@ and other text of hosts are UTF-8 blobs in which lone surrogates pass; values ar
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
 from slidemem.errors import StoreError
+from slidemem.messages import from_json
+from slidemem.post import post_of
+from slidemem.stores import sqlite_postings as postings
 
 _APPLICATION: Final = 0x736C6D6D  # "slmm": tells a database of ours from another program's
 
@@ -89,7 +93,50 @@ _FIRST: Final = (
     """,
 )
 
-_UPGRADES: tuple[tuple[str, ...], ...] = (_FIRST,)  # the statements that make version n + 1 of version n
+_SECOND: Final = (
+    """
+    CREATE TABLE documents(
+        session INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        at REAL NOT NULL,
+        speaker BLOB NOT NULL,
+        terms TEXT NOT NULL,
+        upto INTEGER NOT NULL,
+        PRIMARY KEY(session, seq)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE postings(
+        session INTEGER NOT NULL,
+        term BLOB NOT NULL,
+        seq INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        PRIMARY KEY(session, term, seq)
+    ) WITHOUT ROWID
+    """,
+)
+
+
+def _first(db: sqlite3.Connection) -> None:
+    """Sessions, their records, messages, branches, segments and pins."""
+    for statement in _FIRST:
+        db.execute(statement)
+
+
+def _second(db: sqlite3.Connection) -> None:
+    """What messages are found by; those that are there are found by all that they say."""
+    for statement in _SECOND:
+        db.execute(statement)
+    there = db.execute("SELECT session, seq, message, at FROM messages WHERE branch = 0 ORDER BY session, seq")
+    for n, seq, message, at in there.fetchall():
+        postings.put(db, n, seq, post_of(from_json(json.loads(message)), at))
+
+
+_UPGRADES: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _first,
+    _second,
+)  # each makes version n + 1 of version n
 
 
 @contextmanager
@@ -126,8 +173,7 @@ def upgrade(db: sqlite3.Connection) -> None:
     """Bring a database to the newest version; whoever comes second finds it done."""
     with transaction(db, "BEGIN EXCLUSIVE"):
         for step in _UPGRADES[_number(db, "PRAGMA user_version") :]:
-            for statement in step:
-                db.execute(statement)
+            step(db)
         db.execute(f"PRAGMA user_version = {len(_UPGRADES)}")
         db.execute(f"PRAGMA application_id = {_APPLICATION}")
 

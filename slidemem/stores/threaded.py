@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from slidemem.archive import Segment
 from slidemem.driver import drive
+from slidemem.index import MOST
+from slidemem.recall import Document, Matches
 from slidemem.state import Branch, Change, Entry, Held, Key, Lease, Pin, Recount, Rewrite, Snapshot, Totals, Whole
 from slidemem.stores.base import Store
 
@@ -61,6 +63,18 @@ class Threaded:
     async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
         """See `Transcript.read`."""
         return await self._run(self._store.read, session, start, end)
+
+    async def pick(self, session: str, seqs: Sequence[int]) -> tuple[Entry, ...]:
+        """See `Store.pick`."""
+        return await self._run(self._store.pick, session, seqs)
+
+    async def matching(self, session: str, terms: Sequence[str], before: int, most: int = MOST) -> Matches:
+        """See `Postings.matching`."""
+        return await self._run(self._store.matching, session, terms, before, most)
+
+    async def documents(self, session: str, seqs: Collection[int]) -> Mapping[int, Document]:
+        """See `Postings.documents`."""
+        return await self._run(self._store.documents, session, seqs)
 
     async def keys(self, session: str) -> tuple[Key, ...]:
         """See `Store.keys`."""
