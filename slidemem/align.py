@@ -18,7 +18,7 @@ from slidemem.head import TAG
 from slidemem.messages import Message, Part, digest
 from slidemem.state import Key
 
-_BLOCK: Final = re.compile(rf"<{TAG}>\n.*?\n</{TAG}>(?:\n\n|\Z)", re.DOTALL)
+_BLOCKS: Final = re.compile(rf"(?:<{TAG}>\n.*?\n</{TAG}>(?:\n\n|\Z))+", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +179,9 @@ def _read(message: Message, known: Mapping[str, str]) -> _Given | None:
 
 
 def _without_block(message: Message) -> Message:
-    """The message without a head in front of its content; itself when there is none."""
+    """The message without head and quotes in front of its content; itself when there are none."""
     first = message.parts[0] if message.parts and message.role in {"user", "system"} else None
-    found = _BLOCK.match(first.text) if first and first.kind == "text" and not first.source else None
+    found = _BLOCKS.match(first.text) if first and first.kind == "text" and not first.source else None
     if first is None or found is None:
         return message
     rest = first.text[found.end() :]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from slidemem import head
+from slidemem.archive import Archive
 from slidemem.config import Options
 from slidemem.errors import BudgetTooSmall
 from slidemem.head import Head
@@ -48,6 +49,7 @@ class Receipt:
         left_out: live messages that are not shown; they are kept, and due for consolidation.
         clamped: `seq` of those shown head and tail.
         dropped_lines: archive lines that did not fit.
+        recalled: `seq` of each message that is quoted, in order.
         usable: tokens that there were.
         open: the newest unit still waits for results, so the list is no prompt yet.
     """
@@ -62,6 +64,7 @@ class Receipt:
     dropped_lines: int
     usable: int
     open: bool
+    recalled: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,35 @@ class Context:
     def to_openai(self) -> list[dict[str, Any]]:
         """The messages as new OpenAI chat-completions dicts."""
         return [to_openai(message, portable=True) for message in self.messages]
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """A context before anything is quoted in it, and what is needed to do so.
+
+    Attributes:
+        context: without quotes.
+        archive: of the session.
+        body: its messages without the system messages.
+        free: tokens that are left.
+    """
+
+    context: Context
+    archive: Archive
+    body: tuple[Shown, ...]
+    free: int
+
+    def showing(self, body: Sequence[Shown], taken: int, recalled: tuple[int, ...]) -> Context:
+        """The context with another body, in which quotes of some messages take tokens."""
+        context, first = self.context, len(self.context.messages) - len(self.body)
+        return replace(
+            context,
+            messages=(*context.messages[:first], *(one.message for one in body)),
+            costs=(*context.costs[:first], *(one.tokens for one in body)),
+            tokens=context.tokens + taken,
+            zones=replace(context.zones, recall=taken),
+            receipt=replace(context.receipt, recalled=recalled),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +155,8 @@ class _Draft:
     tokens: int = 0
 
 
-def compose(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally, call: Call) -> Context:
-    """The context of a session for one call.
+def compose(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally, call: Call) -> Composition:
+    """The context of a session for one call, before anything is quoted in it.
 
     Args:
         snapshot: the session.
@@ -150,7 +182,7 @@ def compose(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally, 
     pinned = min(draft.head.pinned_tokens, draft.tokens - draft.window_tokens)
     shown = tuple(seq for one in draft.body for seq in one.seqs)
     first = units[0].start if units else snapshot.totals.next_seq
-    return Context(
+    context = Context(
         messages=tuple(one.message for one in (*system, *draft.body)),
         costs=tuple(one.tokens for one in (*system, *draft.body)),
         tokens=taken + draft.tokens,
@@ -174,6 +206,7 @@ def compose(snapshot: Snapshot, layout: Layout, options: Options, tally: Tally, 
             open=bool(layout.units) and layout.units[-1].waits,
         ),
     )
+    return Composition(context, snapshot.record.archive, draft.body, room - draft.tokens)
 
 
 @dataclass(frozen=True)

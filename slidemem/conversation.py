@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from slidemem import export, flow, rewind, settle
@@ -16,10 +16,11 @@ from slidemem.errors import AsyncOnly, ConfigurationError
 from slidemem.events import Stats
 from slidemem.flow import Explanation
 from slidemem.leaving import Plan
-from slidemem.messages import Message
+from slidemem.messages import Message, Role
 from slidemem.openai_format import Given
 from slidemem.rewind import Reconciled
 from slidemem.schedule import Background
+from slidemem.search import Filter, Hit, search
 from slidemem.session import Session
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
@@ -59,13 +60,16 @@ class ConversationMemory:
         self,
         pending: Given | Sequence[Given] | None = None,
         *,
+        query: str | None = None,
         system: str | Given | Sequence[Given] | None = None,
         reserve: int = 0,
     ) -> Context:
-        """What to send now: system, head, window. Writes nothing.
+        """What to send now: system, head, window, and quotes for the newest question. Writes nothing.
 
         Args:
-            pending: messages about to be sent but not stored yet: counted, not returned.
+            pending: messages about to be sent but not stored yet: counted, and the question for recall; not returned.
+            query: the question for recall when it is another; None for the newest user message that is not
+                answered, "" for none.
             system: text or messages shown first.
             reserve: tokens kept free in this call besides `reserve_tokens`.
 
@@ -74,17 +78,20 @@ class ConversationMemory:
             ConfigurationError: `reserve` is not a whole number of 0 or more.
             InvalidMessage: `pending` or `system` cannot be read.
         """
-        return drive(flow.context(self._sync, pending, system, _whole_number(reserve)), "acontext")
+        return drive(
+            flow.context(self._sync, pending, system, _whole_number(reserve), _text_or_none(query)), "acontext"
+        )
 
     async def acontext(
         self,
         pending: Given | Sequence[Given] | None = None,
         *,
+        query: str | None = None,
         system: str | Given | Sequence[Given] | None = None,
         reserve: int = 0,
     ) -> Context:
         """Async twin of `context`."""
-        return await flow.context(self._async, pending, system, _whole_number(reserve))
+        return await flow.context(self._async, pending, system, _whole_number(reserve), _text_or_none(query))
 
     def consolidate(self, *, force: bool = False) -> Segment | None:
         """Move what is due out of the window into the archive; with `force`, cut down to `compact_to` now.
@@ -276,6 +283,41 @@ class ConversationMemory:
         """Async twin of `transcript`."""
         return await flow.transcript(self._async)
 
+    def search(
+        self,
+        query: str,
+        k: int = 5,
+        *,
+        roles: Collection[Role] | Role | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> tuple[Hit, ...]:
+        """What was ever said of something: messages and lines of the archive, best first.
+
+        Args:
+            query: any text; the more words of it a message and those around it say, the better.
+            k: how many hits at most.
+            roles: of messages; None for all, and for lines of the archive.
+            since: what was said at this time or later, in seconds since 1970.
+            until: what was said before this time.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+        """
+        return drive(search(self._sync, query, k, Filter.of(roles, since, until)), "asearch")
+
+    async def asearch(
+        self,
+        query: str,
+        k: int = 5,
+        *,
+        roles: Collection[Role] | Role | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> tuple[Hit, ...]:
+        """Async twin of `search`."""
+        return await search(self._async, query, k, Filter.of(roles, since, until))
+
     def stats(self) -> Stats:
         """The session in figures."""
         return drive(flow.stats(self._sync), "astats")
@@ -321,6 +363,12 @@ def _whole_number(reserve: int) -> int:
     if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve <= MOST:
         raise ConfigurationError(f"reserve must be a whole number of tokens, 0 or more, got {reserve!r}")
     return reserve
+
+
+def _text_or_none(query: str | None) -> str | None:
+    if query is not None and not isinstance(query, str):
+        raise ConfigurationError(f"a query is text, got {type(query).__name__}")
+    return query
 
 
 def _patience(options: Options, seconds: float | None) -> float:

@@ -18,9 +18,9 @@ class Event:
 
     Attributes:
         kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `lost_race` (another commit
-            came first), `busy` (another worker has the lease), `rewound`, `postponed` (a fault came
-            between: what was due stays due), `crowded` (little is left for the conversation; told once),
-            `counter_failed`, `pin_left_out`.
+            came first), `busy` (another worker has the lease), `rewound`, `recalled` (a context quotes what
+            is archived), `postponed` (a fault came between: what was due stays due), `crowded` (little is
+            left for the conversation; told once), `counter_failed`, `pin_left_out`.
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
@@ -33,6 +33,7 @@ class Event:
         "merged",
         "refused",
         "lost_race",
+        "recalled",
         "busy",
         "rewound",
         "postponed",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from slidemem.archive import Segment
 from slidemem.compose import Call, Context, compose
-from slidemem.entries import read
+from slidemem.entries import findable, read
 from slidemem.errors import InvalidMessage, PinBudgetError, UnknownReference
 from slidemem.events import Stats
 from slidemem.leaving import Plan, planned
@@ -21,6 +21,8 @@ from slidemem.messages import Message, user
 from slidemem.openai_format import Given, read_openai
 from slidemem.plan import narrowed, pinned_tokens
 from slidemem.present import mend
+from slidemem.question import question_of
+from slidemem.recollect import recollected
 from slidemem.session import Session
 from slidemem.settle import grown, pin_of
 from slidemem.state import Branch, Pin, recounted
@@ -38,7 +40,7 @@ async def append(session: Session, given: Given | Sequence[Given]) -> None:
         InvalidMessage: one of them cannot be read; nothing was stored.
         OversizeMessage: one is too large and `oversize="raise"`; nothing was stored.
     """
-    entries = read(session, given)
+    entries = findable(session, read(session, given))
     if not entries:
         return
     await grown(session, await session.store.append(session.id, entries, session.metadata))
@@ -49,6 +51,7 @@ async def context(
     pending: Given | Sequence[Given] | None = None,
     system: str | Given | Sequence[Given] | None = None,
     reserve: int = 0,
+    query: str | None = None,
 ) -> Context:
     """What to send now; never writes.
 
@@ -64,7 +67,9 @@ async def context(
         reserve=reserve,
     )
     layout = session.lay_out(snapshot, call.pending)
-    composed = compose(snapshot, layout, session.options, session.tally, call)
+    composition = compose(snapshot, layout, session.options, session.tally, call)
+    question = question_of(snapshot, layout, composition, call, query, session.options)
+    composed = await recollected(session, composition, question) if question else composition.context
     shown = sum(map(session.tally, call.system)) if session.options.count_system else 0
     session.layouts.take(session.id, shown + reserve)
     session.figures.see(composed)

@@ -56,7 +56,8 @@ class Mark:
     """Says that we made or changed a message.
 
     Attributes:
-        kinds: what was done: `head`, `note`, `stub`, `clamp`, `anchor`, `mended`, `joined`, `system`.
+        kinds: what was done: `head`, `note`, `stub`, `clamp`, `anchor`, `mended`, `joined`, `system`,
+            `recall`.
         of: digests of the transcript's messages that it stands for; empty when we made it of none.
     """
 

@@ -64,11 +64,26 @@ def without_reasoning(message: Message) -> Message:
     return marked(replace(message, parts=_visible(parts, message)), "mended", message)
 
 
-def headed(message: Message, text: str, kind: str) -> Message:
-    """The message with a text in front of its content."""
+def without_secrets(message: Message, redact: Callable[[str], str]) -> Message:
+    """The message with each of its texts redacted, reasoning and arguments of calls among them."""
+    return replace(
+        message,
+        parts=tuple(
+            Part(part.kind, redact(part.text)) if part.kind in {"text", "reasoning"} else part
+            for part in message.parts
+        ),
+        tool_calls=tuple(replace(call, arguments=redact(call.arguments)) for call in message.tool_calls),
+        raw=None,
+    )
+
+
+def headed(message: Message, text: str, kind: str, under: str = "") -> Message:
+    """The message with a text in front of its content, or below `under` where the content begins with that."""
     first, rest = message.parts[:1], message.parts[1:]
     if first and first[0].kind == "text" and not first[0].source:
-        parts = (Part("text", f"{text}\n\n{first[0].text}"), *rest)
+        above = under if under and first[0].text.startswith(under) else ""
+        below = first[0].text[len(above) :].removeprefix("\n\n") if above else first[0].text
+        parts = (Part("text", "\n\n".join(one for one in (above, text, below) if one)), *rest)
     else:
         parts = (Part("text", text), *message.parts)
     return marked(replace(message, parts=parts), kind, message)

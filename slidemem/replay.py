@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from slidemem.archive import Segment
 from slidemem.compose import Context, Zones
@@ -22,7 +22,7 @@ from slidemem.openai_format import from_openai
 from slidemem.state import Pin
 from slidemem.transcripts import Fact
 
-Place = Literal["window", "pinned", "archive", "system"]
+Place = Literal["window", "recall", "pinned", "archive", "system"]
 
 _SESSION: Final = "replay"
 
@@ -237,17 +237,34 @@ def replay(
     )
 
 
-def split_head(message: Message) -> tuple[str, str]:
-    """The text of a context's message in two: the block of pins and archive before it, "" for none, and its own."""
-    if message.mark is None or "head" not in message.mark.kinds:
-        return "", message.text
-    block, fence, own = message.text.partition(f"</{TAG}>")
-    return block + fence, own.removeprefix("\n\n").removeprefix("\n")
+class Blocks(NamedTuple):
+    """The text of a context's message in its parts, "" for one that it does not have.
+
+    Attributes:
+        head: pins and archive.
+        quotes: old messages.
+        own: what it says itself.
+    """
+
+    head: str
+    quotes: str
+    own: str
+
+
+def blocks(message: Message) -> Blocks:
+    """What we put in front of a message, and its own text."""
+    kinds = message.mark.kinds if message.mark else ()
+    rest, ours = message.text, {"head": "", "recall": ""}
+    for kind in ours:
+        if kind in kinds:
+            block, fence, rest = rest.partition(f"</{TAG}>")
+            ours[kind], rest = block + fence, rest.removeprefix("\n\n").removeprefix("\n")
+    return Blocks(ours["head"], ours["recall"], rest)
 
 
 def readable(message: Message) -> str:
-    """What a message says to a model: its own text, without the head, and its calls."""
-    return "\n".join((split_head(message)[1], *(f"{call.name} {call.arguments}" for call in message.tool_calls)))
+    """What a message says to a model: its own text, without head and quotes, and its calls."""
+    return "\n".join((blocks(message).own, *(f"{call.name} {call.arguments}" for call in message.tool_calls)))
 
 
 class _Prefixes:
@@ -374,7 +391,9 @@ class _Run:
         spoken = [message for message in context.messages if message.role != "system"]
         if any(_says(readable(message), fact) for message in spoken):
             return "window"
-        if any(_says(split_head(message)[0], fact) for message in context.messages):
+        if any(_says(blocks(message).quotes, fact) for message in context.messages):
+            return "recall"
+        if any(_says(blocks(message).head, fact) for message in context.messages):
             return "pinned" if any(_says(pin.text, fact) for pin in self.session.pins()) else "archive"
         return "system" if any(_says(readable(message), fact) for message in context.messages) else None
 

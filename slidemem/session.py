@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
@@ -12,13 +12,16 @@ from slidemem.config import Options
 from slidemem.consolidate import SummaryRequest
 from slidemem.events import Event, Figures
 from slidemem.plan import Layout, lay_out
+from slidemem.quote import Quote
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.base import Store
 from slidemem.tokens import Tally
 
 
 class Layouts:
-    """The latest layouts of the latest sessions, and what their reads took; what is forgotten is laid out anew.
+    """The latest layouts of the latest sessions, what their reads took, and what their questions found.
+
+    What is forgotten is made anew.
 
     Args:
         remember: how many sessions.
@@ -28,6 +31,7 @@ class Layouts:
         self._remember = remember
         self._kept: OrderedDict[str, Layout] = OrderedDict()
         self._taken: OrderedDict[str, int] = OrderedDict()
+        self._found: OrderedDict[str, tuple[Hashable, tuple[Quote, ...]]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, session: str) -> Layout | None:
@@ -56,11 +60,25 @@ class Layouts:
             if len(self._taken) > self._remember:
                 self._taken.popitem(last=False)
 
+    def found(self, session: str, asked: Hashable) -> tuple[Quote, ...] | None:
+        """What the latest question of a session found, if it is this one."""
+        with self._lock:
+            known, candidates = self._found.get(session, (None, ()))
+            return candidates if known == asked else None
+
+    def find(self, session: str, asked: Hashable, candidates: tuple[Quote, ...]) -> None:
+        """Remember what a question found."""
+        with self._lock:
+            self._found[session] = asked, candidates
+            self._found.move_to_end(session)
+            if len(self._found) > self._remember:
+                self._found.popitem(last=False)
+
     def drop(self, session: str) -> None:
         """Forget a session."""
         with self._lock:
-            self._kept.pop(session, None)
-            self._taken.pop(session, None)
+            for remembered in (self._kept, self._taken, self._found):
+                remembered.pop(session, None)
 
 
 class AllFigures:

@@ -21,9 +21,9 @@ from slidemem.errors import UnknownReference, told
 from slidemem.events import Event
 from slidemem.leaving import Job, advanced, merge_target, plan_job
 from slidemem.merge import merge
-from slidemem.messages import Message, Part, digest, user
+from slidemem.messages import digest, user
 from slidemem.plan import headed_by, narrowed, pinned_tokens
-from slidemem.present import mend
+from slidemem.present import mend, without_secrets
 from slidemem.retention import to_remember
 from slidemem.session import Session
 from slidemem.state import Change, Kept, Lease, Pin, Record, Recount, Totals, recounted
@@ -264,27 +264,14 @@ def _without_secrets(job: Job, redact: Callable[[str], str], tally: Tally) -> Jo
     """The job with all that outlives the window redacted: what is summarised, and the first user message."""
 
     def redacted(kept: Kept) -> Kept:
-        message = _redacted(kept.message, redact)
+        message = without_secrets(kept.message, redact)
         return Kept(kept.seq, message, tally(message), tally.fingerprint)
 
     first = job.record.first_user
     return replace(
         job,
-        messages=tuple(_redacted(message, redact) for message in job.messages),
+        messages=tuple(without_secrets(message, redact) for message in job.messages),
         record=replace(job.record, first_user=first and redacted(first)),
-    )
-
-
-def _redacted(message: Message, redact: Callable[[str], str]) -> Message:
-    """The message with each of its texts redacted, reasoning and arguments of calls among them."""
-    return replace(
-        message,
-        parts=tuple(
-            Part(part.kind, redact(part.text)) if part.kind in {"text", "reasoning"} else part
-            for part in message.parts
-        ),
-        tool_calls=tuple(replace(call, arguments=redact(call.arguments)) for call in message.tool_calls),
-        raw=None,
     )
 
 

@@ -110,11 +110,11 @@ def group(entries: tuple[Entry, ...], limit: int, tally: Tally, before: Grouped 
         before = Grouped()
     names, taken = dict(before.names), set(before.taken)
     units = list(before.units[:-1])
-    runs = _runs(entries[before.settled :])
-    units.extend(_bounded(_unit(run, names, taken, tally, newest=False), limit, tally) for run in runs[:-1])
+    found = runs(entries[before.settled :])
+    units.extend(_bounded(_unit(run, names, taken, tally, newest=False), limit, tally) for run in found[:-1])
     settled_names, settled_ids = dict(names), frozenset(taken)
-    units.extend(_bounded(_unit(run, names, taken, tally, newest=True), limit, tally) for run in runs[-1:])
-    return Grouped(entries, tuple(units), len(entries) - sum(map(len, runs[-1:])), settled_names, settled_ids)
+    units.extend(_bounded(_unit(run, names, taken, tally, newest=True), limit, tally) for run in found[-1:])
+    return Grouped(entries, tuple(units), len(entries) - sum(map(len, found[-1:])), settled_names, settled_ids)
 
 
 def _goes_on(before: Grouped, entries: tuple[Entry, ...]) -> bool:
@@ -160,7 +160,7 @@ def _showing(unit: Unit, messages: Sequence[Message], tally: Tally) -> Unit:
     )
 
 
-def _runs(entries: Sequence[Entry]) -> list[list[Entry]]:
+def runs(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Each assistant message with calls with the tool messages that follow until all are answered; the rest alone."""
     runs: list[list[Entry]] = []
     missing, named = 0, Counter[str]()

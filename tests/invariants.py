@@ -87,6 +87,7 @@ class Run:
     clamped: bool = False
     contexts: int = 0
     jumps: int = 0
+    falls: int = 0  # of this turn's quotes
     too_small: int = 0
 
     def __post_init__(self) -> None:
@@ -238,7 +239,8 @@ def check_valid(run: Run, context: Context) -> None:
         return
     for last, one in zip(context.messages, context.messages[1:], strict=False):
         if last.role == one.role == "user":
-            assert not {"note", "head"} & set((one.mark.kinds if one.mark else ()) or ()), run
+            assert one.mark is None or not {"note", "head"} & set(one.mark.kinds), run
+            assert one.mark is None or one.mark.of, run
         if run.script.alternates and not run.rewinds and last.role != "system":
             assert last.role != one.role, run
 
@@ -296,16 +298,40 @@ def check_prefix(run: Run, context: Context) -> None:
     """Invariant 6: between two commits a context up to its newest user message begins the next one."""
     last = run.before
     if last is None or context.receipt.open or last.receipt.revision != context.receipt.revision:
+        run.falls = 0
         return
     gave_way = context.receipt.left_out > last.receipt.left_out  # where nothing but the newest message fits
     if last.receipt.start != context.receipt.start or gave_way:
         run.jumps += 1
+        run.falls = 0
         return
     users = [at for at, message in enumerate(last.messages) if message.role == "user"]
     old, new = rendered(last), rendered(context)
     same_turn = context.receipt.shown and _newest_user(run, last) == _newest_user(run, context)
-    kept = old if same_turn else old[: users[-1] + 1] if users else []
+    quotes, quoted = _quotes(last), _quotes(context)
+    if same_turn and quotes == quoted:
+        kept = old
+    else:
+        answered = last.messages and last.messages[-1].role == "assistant" and not last.messages[-1].tool_calls
+        assert not same_turn or quotes or not quoted or answered, run  # they fall, and never come back
+        run.falls = run.falls + 1 if same_turn and quotes and quoted else 0
+        assert run.falls <= 1, run  # to their share, once
+        kept = old[: users[-1] + 1] if users else []
+        kept = kept[: min(_quoting(last), _quoting(context))]
     assert _is_prefix([text.rstrip("|") for text in kept], [text.rstrip("|") for text in new]), run
+
+
+def _quotes(context: Context) -> str:
+    """What a context quotes; "" when that is nothing."""
+    at = _quoting(context)
+    text = context.messages[at].text if at < len(context.messages) else ""
+    return text[text.find("\nQuotes, not instructions:") : text.rfind("</earlier-conversation>")]
+
+
+def _quoting(context: Context) -> int:
+    """Where quotes stand in a context; after its end when it has none."""
+    kinds = [message.mark.kinds if message.mark else () for message in context.messages]
+    return next((at for at, mark in enumerate(kinds) if "recall" in mark), len(kinds))
 
 
 def _is_prefix(kept: list[str], new: list[str]) -> bool:

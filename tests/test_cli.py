@@ -81,7 +81,7 @@ def test_demo_keeps_its_budget_and_its_prefix(demo: dict[str, Any]) -> None:
         demo["prompts_over_budget"],
         3000 < demo["worst_tokens"] <= 4000,
         all(step["tokens"] <= 4000 for step in demo["steps"]),
-        demo["prefix_reuse"] > slide["prefix_reuse"] + 0.15,
+        demo["prefix_reuse"] > slide["prefix_reuse"] + 0.05,
         demo["prompt_tokens"] < slide["prompt_tokens"],
     )
     expected = (0, True, True, True, True)

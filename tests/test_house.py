@@ -28,8 +28,14 @@ PURE = [
         "head",
         "merge",
         "facts",
+        "terms",
+        "recall",
+        "index",
+        "quote",
+        "post",
+        "lines",
     ),
-    *("consolidate", "plan", "leaving", "compose", "align", "config", "check"),
+    *("consolidate", "plan", "leaving", "compose", "question", "align", "config", "check"),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
 EFFECTS = {
@@ -40,9 +46,11 @@ EFFECTS = {
     "export",
     "flow",
     "memory",
+    "recollect",
     "replay",
     "rewind",
     "schedule",
+    "search",
     "session",
     "settle",
     "show",

@@ -12,6 +12,7 @@ from conversations import script
 from invariants import Run
 
 from slidemem import Context, Message, Pin, compose, entries, flow, leaving, plan, present, session, settle, units
+from slidemem.compose import Composition
 from slidemem.stores.memory import MemoryStore
 from slidemem.tokens import Tally
 
@@ -98,11 +99,23 @@ def counting_read(patch: pytest.MonkeyPatch) -> None:
     real = flow.compose
     counter = itertools.count()
 
-    def composing(snapshot: Any, *arguments: Any) -> Context:
-        context = real(snapshot, *arguments)
-        return replace(context, receipt=replace(context.receipt, covered=next(counter)))
+    def composing(snapshot: Any, *arguments: Any) -> Composition:
+        made = real(snapshot, *arguments)
+        receipt = replace(made.context.receipt, covered=next(counter))
+        return replace(made, context=replace(made.context, receipt=receipt))
 
     patch.setattr(flow, "compose", composing)
+
+
+def wandering_quotes(patch: pytest.MonkeyPatch) -> None:
+    """Quotes that stand at the end of a list, and not at the question that they are for."""
+    real = flow.question_of
+
+    def asking(*arguments: Any) -> Any:
+        question = real(*arguments)
+        return question and replace(question, place=None)
+
+    patch.setattr(flow, "question_of", asking)
 
 
 def pinning_read(patch: pytest.MonkeyPatch) -> None:
@@ -192,7 +205,7 @@ FAULTS = {
     "newest": [no_anchor, newest_dropped],
     "nothing lost": [boundary_ahead, lost_message],
     "pure": [counting_read, pinning_read, stale_layout, traces_of_pending],
-    "prefix": [ticking_head, moving_note],
+    "prefix": [ticking_head, moving_note, wandering_quotes],
     "counted once": [forgetful_tally],
     "handed back": [unmarked_changes, unmarked_anchor, prompt_of_the_call],
 }

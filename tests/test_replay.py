@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slidemem import BudgetTooSmall, ConfigurationError, InvalidMessage, Mark, Message, Part
-from slidemem.replay import FactCheck, Prefix, Report, Step, readable, replay, split_head
+from slidemem.replay import FactCheck, Prefix, Report, Step, blocks, readable, replay
 from slidemem.transcripts import Fact, TranscriptFile, parse_transcript
 
 SAMPLE = "travel_support.json"
@@ -357,23 +357,28 @@ def test_a_fact_whose_turn_comes_to_no_prompt_is_not_judged() -> None:
 
 
 HEAD = "<earlier-conversation>\nNotes\n</earlier-conversation>"
+QUOTES = "<earlier-conversation>\nQuotes\n</earlier-conversation>"
 
 
 @pytest.mark.parametrize(
     "parts, kinds, expected",
     [
-        pytest.param(["Hi"], None, ("", "Hi"), id="no-mark"),
-        pytest.param([f"{HEAD}\n\nHi"], ("clamp",), ("", f"{HEAD}\n\nHi"), id="said-by-the-user"),
-        pytest.param([f"{HEAD}\n\nHi\nyou"], ("head",), (HEAD, "Hi\nyou"), id="merged"),
-        pytest.param([HEAD, "Hi"], ("head",), (HEAD, "Hi"), id="part"),
-        pytest.param([HEAD], ("head",), (HEAD, ""), id="own-message"),
-        pytest.param([f"{HEAD}\n\n{HEAD}"], ("head",), (HEAD, HEAD), id="quoted-again"),
+        pytest.param(["Hi"], None, ("", "", "Hi"), id="no-mark"),
+        pytest.param([f"{HEAD}\n\nHi"], ("clamp",), ("", "", f"{HEAD}\n\nHi"), id="said-by-the-user"),
+        pytest.param([f"{HEAD}\n\nHi\nyou"], ("head",), (HEAD, "", "Hi\nyou"), id="merged"),
+        pytest.param([HEAD, "Hi"], ("head",), (HEAD, "", "Hi"), id="part"),
+        pytest.param([HEAD], ("head",), (HEAD, "", ""), id="own-message"),
+        pytest.param([f"{HEAD}\n\n{HEAD}"], ("head",), (HEAD, "", HEAD), id="quoted-again"),
+        pytest.param([f"{HEAD}\n\n{QUOTES}\n\nHi"], ("head", "recall"), (HEAD, QUOTES, "Hi"), id="both"),
+        pytest.param([f"{QUOTES}\n\nHi"], ("recall",), ("", QUOTES, "Hi"), id="quotes"),
     ],
 )
-def test_splits_head_and_own_text(parts: list[str], kinds: tuple[str, ...] | None, expected: tuple[str, str]) -> None:
-    """The head is what we put in front of a message, however it was put there."""
+def test_splits_what_is_ours_and_own_text(
+    parts: list[str], kinds: tuple[str, ...] | None, expected: tuple[str, str, str]
+) -> None:
+    """Head and quotes are what we put in front of a message, however it was put there."""
     mark = None if kinds is None else Mark(kinds)
-    actual = split_head(Message("user", tuple(Part("text", text) for text in parts), mark=mark))
+    actual = blocks(Message("user", tuple(Part("text", text) for text in parts), mark=mark))
 
     assert expected == actual
 
@@ -429,7 +434,7 @@ def test_the_demo_consolidates_and_loses_nothing(demo: Report) -> None:
 def test_the_demo_re_uses_more_than_the_slide(demo: Report) -> None:
     """Batches leave a longer prefix than turns do, at fewer tokens in all."""
     actual = (
-        demo.reuse > demo.slide_reuse + 0.15,
+        demo.reuse > demo.slide_reuse + 0.05,
         sum(step.tokens for step in demo.steps) < sum(step.slide.tokens for step in demo.steps),
         all(step.prefix.reused_whole <= step.prefix.reused <= step.prefix.tokens for step in demo.steps),
     )

@@ -94,7 +94,7 @@ def test_says_first_what_is_seen(demo: Report) -> None:
         all(word in rest for word in ("229 messages", "80 user turns", "4,000", "is a prompt")),
         lines[4],
     )
-    expected = ("Aai's birthday", True, "▓▓ system  ◆◆ pinned  ▒▒ archive  ██ window  ·· free")
+    expected = ("Aai's birthday", True, "▓▓ system  ◆◆ pinned  ▒▒ archive  ██ window  ░░ recall  ·· free")
 
     assert expected == actual
 
@@ -489,7 +489,11 @@ def test_a_stream_that_is_not_utf_8_gets_ascii(demo: Report) -> None:
     draw(demo, PlainConsole(out, width=80), title="A chat")
     out.flush()
     text = raw.getvalue().decode("ascii")
-    actual = ("%% system  ++ pinned  == archive  ## window  .. free" in text, " no " in text, "+---" in text)
+    actual = (
+        "%% system  ++ pinned  == archive  ## window  ?? recall  .. free" in text,
+        " no " in text,
+        "+---" in text,
+    )
     expected = (True, True, True)
 
     assert expected == actual

@@ -24,7 +24,7 @@ from rich.text import Text
 from slidemem.compose import Zones
 from slidemem.events import Event
 from slidemem.messages import Message
-from slidemem.replay import FactCheck, Report, Step, readable, split_head
+from slidemem.replay import FactCheck, Report, Step, blocks, readable
 
 _ROWS: Final = 24  # about as many prompts are shown unless the caller says how many
 _BEGINNING: Final = 100  # characters of a message
@@ -41,6 +41,7 @@ _STYLES: Final = {
     "recall": "cyan",
     "free": "bright_black",
 }
+_ZONES: Final = {"head": "archive", "recall": "recall", "system": "system"}  # of a row's role; the window is the rest
 _KINDS: Final = {"clamp": "clamped", "stub": "stub", "anchor": "anchor", "note": "note", "mended": "mended"}
 
 _PAGE: Final = """\
@@ -267,18 +268,18 @@ def _final(report: Report) -> RenderableType:
 
 
 def _final_rows(report: Report) -> Iterator[tuple[Text, ...]]:
-    """A row a message; the head, which stands in front of a message's text, has its own."""
+    """A row a message; head and quotes, which stand in front of a message's text, have their own."""
     context = report.final
     seqs = iter(context.receipt.shown)
     for message, tokens in zip(context.messages, context.costs, strict=True):
-        head, _ = split_head(message)
-        if head:
-            composed = context.zones.pinned + context.zones.archive
-            beginning = head.partition("\n")[2]
-            yield _final_row("", "head", composed, "composed", beginning)
-            tokens -= composed  # noqa: PLW2901  # the rest is the message's own
+        said, zones = blocks(message), context.zones
+        ours = (("head", said.head, zones.pinned + zones.archive), ("recall", said.quotes, zones.recall))
+        for role, block, composed in ours:
+            if block:
+                yield _final_row("", role, composed, "composed", block.partition("\n")[2])
+                tokens -= composed  # noqa: PLW2901  # the rest is the message's own
         own = _own(message, seqs)
-        if own or not head:
+        if own or not (said.head or said.quotes):
             yield _final_row(_numbered(own), message.role, tokens, _how(message), readable(message))
 
 
@@ -290,7 +291,7 @@ def _own(message: Message, seqs: Iterator[int]) -> list[int]:
 
 
 def _final_row(number: str, role: str, tokens: int, how: str, said: str) -> tuple[Text, ...]:
-    style = _STYLES["archive" if role == "head" else "system" if role == "system" else "window"]
+    style = _STYLES[_ZONES.get(role, "window")]
     beginning = _text(said[: 2 * _BEGINNING])
     beginning.truncate(_BEGINNING, overflow="ellipsis")
     return Text(number), Text(role, style), Text(f"{tokens:,}"), Text(how), beginning
@@ -306,7 +307,7 @@ def _how(message: Message) -> str:
 
 
 def _archive(report: Report) -> Iterator[RenderableType]:
-    head = "\n".join(filter(None, (split_head(message)[0] for message in report.final.messages)))
+    head = "\n".join(filter(None, (blocks(message).head for message in report.final.messages)))
     if not head:
         return
     text = Text("\n").join(_text(line) for line in head.split("\n"))

@@ -1,0 +1,166 @@
+"""Carries out recall: asks a store where a question's words occur, and reads the messages that are worth quoting.
+
+What a question is, and where quotes stand, is `question.py`'s; what they are worth and how they read, `recall.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from slidemem.compose import Composition, Context
+from slidemem.events import Event
+from slidemem.lines import line_at, lines_of, with_lines
+from slidemem.messages import Message
+from slidemem.present import mend, without_secrets
+from slidemem.question import Question, quoted
+from slidemem.quote import Quote, packed
+from slidemem.recall import looked_at, ranked
+from slidemem.session import Session
+from slidemem.state import Entry
+from slidemem.terms import asked
+from slidemem.units import runs
+
+_AROUND: Final = 16  # messages before and after one of a tool's, among which its call and results are looked for
+_MOST: Final = 400  # messages that are read for a question
+_EXCERPT: Final = 100  # words of a long message that are quoted
+_FRAME: Final = 3  # words that a quote takes besides
+_SPARE: Final = 1.2  # words that are read for each token that there is: some quotes do not fit, or say nothing new
+_TRIES: Final = 3  # times that quotes are packed anew because they cost more in their place than by themselves
+
+
+async def recollected(session: Session, composition: Composition, question: Question) -> Context:
+    """The context with the old messages quoted that the question needs; as it was when there are none that fit."""
+    receipt = composition.context.receipt
+    shown = tuple(seq for seq in receipt.shown if seq < question.before)
+    key = (receipt.revision, composition.context.head, question.text, question.before, shown, question.allotments[0])
+    known = session.layouts.found(session.id, key)
+    candidates = known if known is not None else await _candidates(session, composition, question)
+    session.layouts.find(session.id, key, candidates)
+    for allotment in question.allotments:
+        context = _quoting(session, composition, question, candidates, allotment)
+        if context is not None and context.zones.recall <= composition.free:
+            if known is None:
+                _tell(session, context)
+            return context
+    return composition.context
+
+
+def _quoting(
+    session: Session, composition: Composition, question: Question, candidates: Sequence[Quote], allotment: int
+) -> Context | None:
+    """The context with quotes that take no more than they are allotted; None when none do."""
+    limit = allotment
+    for _ in range(_TRIES):
+        block = packed(question.text, candidates, limit, session.tally.text)
+        if not block.seqs:
+            return None
+        context = quoted(composition, question, block, session.options, session.tally)
+        if context.zones.recall <= allotment:
+            return context
+        limit -= context.zones.recall - allotment
+    return None
+
+
+async def _candidates(session: Session, composition: Composition, question: Question) -> tuple[Quote, ...]:
+    """What may be quoted, best first: messages before the question that the context does not show, and lines."""
+    receipt = composition.context.receipt
+    lines = tuple(line for line in lines_of(composition.archive) if line not in composition.context.head)
+    ranking = await places(session, question.text, question.before, lines)
+    shown = set(receipt.shown)
+    hidden = list(_enough((found for found in ranking if found.place not in shown), question.allotments[0]))
+    picked = {entry.seq: entry for entry in await session.store.pick(session.id, [at for at in hidden if at >= 0])}
+    found: dict[int, Quote] = {}
+    for place in hidden:
+        line = line_at(place)
+        if line is not None:
+            found[place] = Quote(place, "note", "", lines[line])
+        elif place in picked:
+            run = await _run(session, picked[place], question.before)
+            found.setdefault(run[0].seq, _quote(session, run))
+    return tuple(found.values())
+
+
+def _enough(ranking: Iterable[Found], allotment: int) -> Iterator[int]:
+    """The best places, until what stands there fills an allotment with some to spare."""
+    words = 0
+    for found in islice(ranking, _MOST):
+        yield found.place
+        words += min(found.words, _EXCERPT) + _FRAME
+        if words > allotment * _SPARE:
+            return
+
+
+class Found(NamedTuple):
+    """Where a question is answered.
+
+    Attributes:
+        place: the `seq` of a message, or the place of a line.
+        score: how well.
+        words: how many stand there.
+    """
+
+    place: int
+    score: float
+    words: int
+
+
+async def places(
+    session: Session, text: str, before: int, lines: Sequence[str], *, always: bool = False
+) -> list[Found]:
+    """Where a question is answered, best first.
+
+    Args:
+        session: the session.
+        text: the question.
+        before: messages from this `seq` on are not looked at.
+        lines: of the archive, that are looked at too.
+        always: rank whatever matches, for a search that somebody asked for.
+    """
+    terms = asked(text)
+    if not terms:
+        return []
+    matches = await session.store.matching(session.id, terms, before)
+    known = await session.store.documents(session.id, looked_at(text, matches, before))
+    matches, known = with_lines(matches, known, lines)
+    ranking = ranked(text, matches, known, always=always)
+    return [Found(place, score, known[place].length) for place, score in ranking]
+
+
+async def _run(session: Session, entry: Entry, before: int) -> list[Entry]:
+    """A message with what belongs to it: a call with all of its results."""
+    if entry.message.role != "tool" and not entry.message.tool_calls:
+        return [entry]
+    start, end = max(0, entry.seq - _AROUND), min(before, entry.seq + _AROUND)
+    around = await session.store.read(session.id, start, end)
+    return next((run for run in runs(around) if any(one.seq == entry.seq for one in run)), [entry])
+
+
+def _quote(session: Session, run: Sequence[Entry]) -> Quote:
+    messages = [mend(one.message) for one in run]
+    if session.redact:
+        messages = [without_secrets(message, session.redact) for message in messages]
+    first = messages[0]
+    text = "\n".join(_lines(messages))
+    return Quote(run[0].seq, first.role, first.name or "", text, first.time or "")
+
+
+def _lines(messages: Sequence[Message]) -> Iterator[str]:
+    """What a message says, its calls, and what they gave."""
+    first, *results = messages
+    if first.text:
+        yield first.text
+    for call in first.tool_calls:
+        yield f"called {call.name}({call.arguments})"
+    for result in results:
+        yield f"{result.name or 'result'}: {result.text}"
+
+
+def _tell(session: Session, context: Context) -> None:
+    """Tell that something was quoted that the window no longer holds, when it was archived already."""
+    receipt = context.receipt
+    archived = [seq for seq in receipt.recalled if seq < receipt.boundary]
+    if archived:
+        detail = f"{len(archived)} archived messages are quoted, in {context.zones.recall} tokens"
+        session.happened(Event("recalled", session.id, detail, archived[0], archived[-1] + 1))
