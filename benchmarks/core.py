@@ -385,11 +385,11 @@ def _rendered(messages: Sequence[Message]) -> str:
 
 def _reuse(prompts: Sequence[Prompt]) -> float:
     """Characters that the prompt before began with, over all characters."""
-    shared = sum(_shared(one.text, two.text) for one, two in itertools.pairwise(prompts))
-    return shared / sum(len(prompt.text) for prompt in prompts)
+    common = sum(shared(one.text, two.text) for one, two in itertools.pairwise(prompts))
+    return common / sum(len(prompt.text) for prompt in prompts)
 
 
-def _shared(one: str, two: str) -> int:
+def shared(one: str, two: str) -> int:
     """Characters with which both begin."""
     places = range(min(len(one), len(two)))
     return bisect_left(places, 1, key=lambda at: not two.startswith(one[: at + 1]))
