@@ -6,6 +6,7 @@ store nobody named live in one store in this process, whatever the configuration
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 from collections import OrderedDict
@@ -15,12 +16,13 @@ from typing import Any, Final
 
 from langchain_slidemem.consolidator import consolidator_of
 from langchain_slidemem.counting import counter_of, counter_of_model, window_of
-from slidemem import ConfigurationError, SlideMem
+from slidemem import ConfigurationError, Options, SlideMem
 
 _LOG: Final = logging.getLogger("langchain_slidemem")
 _SHARE: Final = 0.75  # of a model's window; the rest is for tools, the system prompt and the answer
 _KEPT: Final = 64  # configurations; a factory that makes a new function for each run makes a new one each time
 _HOMES: Final = ("store", "transcript", "records")
+_KNOWN: Final = frozenset({*inspect.signature(SlideMem).parameters, *Options.model_fields})
 
 _memories: OrderedDict[Hashable, tuple[SlideMem, object]] = OrderedDict()
 _lock = threading.Lock()
@@ -76,13 +78,17 @@ def _configured(
         made["consolidator"] = consolidator_of(summarizer)
     if not any(made.get(home) is not None for home in _HOMES):
         made["store"] = default_store()
-    return SlideMem(max_tokens=_budget(llm) if max_tokens is None else max_tokens, **made)
+    return SlideMem(max_tokens=_budget(llm, options) if max_tokens is None else max_tokens, **made)
 
 
-def _budget(llm: object) -> int:
-    if llm is None:
-        raise ConfigurationError("max_tokens is missing: pass it, or llm= to take three quarters of a model's window")
-    return int(_SHARE * window_of(llm))
+def _budget(llm: object, options: Mapping[str, Any]) -> int:
+    if llm is not None:
+        return int(_SHARE * window_of(llm))
+    unknown = [name for name in options if name not in _KNOWN]
+    told = f"there is no option {' and none '.join(unknown)}, and " if unknown else ""
+    raise ConfigurationError(
+        f"{told}max_tokens is missing: pass it, or llm= to take three quarters of a model's window"
+    )
 
 
 def _kept(given: Mapping[str, object], make: Callable[[], SlideMem]) -> SlideMem:
