@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from langchain_core.runnables import Runnable
+
 from langchain_slidemem.consolidator import consolidator_of
 from langchain_slidemem.counting import counter_of, counter_of_model, window_of
 from slidemem import ConfigurationError, Options, SlideMem
@@ -70,6 +72,14 @@ def _configured(
     max_tokens: int | None, llm: object, summarizer: object, token_counter: object, options: Mapping[str, Any]
 ) -> SlideMem:
     made = dict(options)
+    for ours, cores, given in (
+        ("token_counter", "counter", token_counter),
+        ("summarizer", "consolidator", summarizer),
+    ):
+        if given is not None and cores in options:
+            raise ConfigurationError(f"{ours} and {cores} say the same: pass one of them")
+    if isinstance(options.get("consolidator"), Runnable):
+        made["consolidator"] = consolidator_of(options["consolidator"])
     if token_counter is not None:
         made["counter"] = counter_of(token_counter)
     elif llm is not None:

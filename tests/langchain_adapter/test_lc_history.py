@@ -325,6 +325,8 @@ def test_options_of_the_core_are_passed_on(fresh: str) -> None:
         ({"summarizer": 7}, "summarizer must be a chat model"),
         ({"summarizer": ExtractiveConsolidator}, "summarizer must be a chat model"),
         ({"compact_att": 0.5}, "compact_att"),
+        ({"counter": "approximate"}, "token_counter and counter say the same: pass one of them"),
+        ({"summarizer": len, "consolidator": None}, "summarizer and consolidator say the same"),
         ({"max_tokens": None, "max_token": 400}, "there is no option max_token, and max_tokens is missing"),
         ({"max_tokens": None, "mode": "manual"}, "max_tokens is missing: pass it, or llm="),
     ],
@@ -496,7 +498,7 @@ def test_the_default_store_says_once_that_it_ends_with_the_process(caplog: pytes
     assert kept is not None
 
 
-@pytest.mark.parametrize("summarizer", ["function", "model"])
+@pytest.mark.parametrize("summarizer", ["function", "model", "as the core names it"])
 def test_a_summarizer_writes_the_archive(fresh: str, summarizer: str) -> None:
     """A function of LangChain messages or a model summarises what leaves the window."""
     seen: list[type] = []
@@ -506,7 +508,8 @@ def test_a_summarizer_writes_the_archive(fresh: str, summarizer: str) -> None:
         return "Seats 0A and following are booked, PNR-0000."
 
     model = FakeListChatModel(responses=["Seats 0A and following are booked, PNR-0000."])
-    chat = history(fresh, summarizer=summarize if summarizer == "function" else model)
+    option = "consolidator" if summarizer == "as the core names it" else "summarizer"
+    chat = history(fresh, **{option: summarize if summarizer == "function" else model})
 
     talk(chat, 20)
 
