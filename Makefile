@@ -55,7 +55,7 @@ clean:
 	@touch $@
 
 .venv/.test: .venv/.demo
-	$(PIP) install --group test
+	$(PIP) install --group test --group agents
 	@touch $@
 
 .venv-oldest/.made: $(SOURCES)

@@ -1,0 +1,209 @@
+"""Decides how the records of a session travel in the state of a host: a graph's state, say, next to the messages.
+
+The host keeps one JSON value with its list of messages, and hands both over at each call. So they are stored, forked
+and taken back together, whoever does so. Beside the record the value holds what tells the messages that each segment
+covers from others. Where the host has changed the list before the boundary, the segments before the change stay,
+back to the beginning of a turn, and what comes after them is live again. Messages that the host has taken off the
+front are gone from the list alone: the archive still stands for them.
+
+Kept small: children of merged segments are left out, so that a segment is given up as a whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from slidemem.archive import Archive, Segment
+from slidemem.driver import drive
+from slidemem.messages import Message, Part, digest
+from slidemem.state import Change, Held, Lease, Pin, Record
+from slidemem.stores.memory import MemoryStore
+
+GONE: Final = Message("user", (Part("text", "[gone]"),))
+"""What stands for a message that its host has taken off the front of its list."""
+
+
+class Carried:
+    """A host's list and state, as they are worked with.
+
+    Args:
+        messages: of the host, in order.
+        state: what `state` gave before; None at first.
+
+    Attributes:
+        messages: those that there are, behind one for each that is gone.
+    """
+
+    def __init__(self, messages: Sequence[Message], state: Mapping[str, Any] | None) -> None:
+        found = _found(messages, state) if state else _Found(Held(), 0)
+        self.messages: Sequence[Message] = (*[GONE] * found.gone, *messages) if found.gone else messages
+        self._gone = found.gone
+        self._read = found.held
+        self._records = MemoryStore()
+        drive(self._records.commit("", 0, _all_of(found.held)), "")
+        drive(self._records.describe("", found.held.metadata), "")
+
+    @property
+    def records(self) -> MemoryStore:
+        """What is known of the session, under an empty id."""
+        return self._records
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """What the host is to keep, as JSON; None where nothing has changed."""
+        held = drive(self._records.held(""), "")
+        if held == self._read:
+            return None
+        segments = held.record.archive.segments
+        return {
+            "record": held.record.to_json(),
+            "pins": [pin.to_json() for pin in held.pins],
+            "metadata": [list(pair) for pair in held.metadata],
+            "covers": [_covered(self.messages, segment) for segment in segments],
+            "first": _name(self.messages[self._gone]) if len(self.messages) > self._gone else "",
+            "gone": self._gone,
+        }
+
+
+class CarriedRecords:
+    """A `Records` and a `MessageLog` of what a host hands over, for the time of a call."""
+
+    def __init__(self) -> None:
+        self._now: ContextVar[Carried] = ContextVar("slidemem_carried")
+
+    @contextmanager
+    def carrying(self, carried: Carried) -> Generator[Carried]:
+        """While this is what the sessions of this thread or task work with."""
+        token = self._now.set(carried)
+        try:
+            yield carried
+        finally:
+            self._now.reset(token)
+
+    async def messages(self, session: str) -> Sequence[Message]:  # noqa: ARG002  # the protocol's, as below
+        """See `MessageLog.messages`."""
+        return self._now.get().messages
+
+    async def add(self, session: str, messages: Sequence[Message]) -> None:
+        """Refused: the host adds to its list itself."""
+        raise NotImplementedError(f"{len(messages)} messages of {session!r:.80} are their host's to add")
+
+    async def held(self, session: str) -> Held:  # noqa: ARG002
+        """See `Records.held`."""
+        return await self._now.get().records.held("")
+
+    async def describe(self, session: str, metadata: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002
+        """See `Records.describe`."""
+        await self._now.get().records.describe("", metadata)
+
+    async def commit(self, session: str, expected: int, change: Change) -> bool:  # noqa: ARG002
+        """See `Records.commit`."""
+        return await self._now.get().records.commit("", expected, replace(change, covered=()))
+
+    async def segment(self, session: str, id_: str) -> Segment | None:  # noqa: ARG002
+        """See `Records.segment`."""
+        return await self._now.get().records.segment("", id_)
+
+    async def pin(self, session: str, pin: Pin) -> None:  # noqa: ARG002
+        """See `Records.pin`."""
+        await self._now.get().records.pin("", pin)
+
+    async def unpin(self, session: str, id_: str) -> bool:  # noqa: ARG002
+        """See `Records.unpin`."""
+        return await self._now.get().records.unpin("", id_)
+
+    async def claim(self, session: str, expected: int, lease: Lease, now: float) -> bool:  # noqa: ARG002
+        """See `Records.claim`."""
+        return await self._now.get().records.claim("", expected, lease, now)
+
+    async def release(self, session: str, holder: str) -> None:  # noqa: ARG002
+        """See `Records.release`."""
+        await self._now.get().records.release("", holder)
+
+    async def clear(self, session: str) -> None:  # noqa: ARG002
+        """See `Records.clear`."""
+        await self._now.get().records.clear("")
+
+
+# ------------------------------------------------------------------ what a state says of a list
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What of a state holds for a list, and how many messages are gone from its front."""
+
+    held: Held
+    gone: int
+
+
+def _found(messages: Sequence[Message], state: Mapping[str, Any]) -> _Found:
+    record = Record.from_json(state["record"])
+    pins = tuple(map(Pin.from_json, state["pins"]))
+    metadata = tuple((name, value) for name, value in state["metadata"])
+    gone = _gone(messages, state, record)
+    if gone is None:
+        return _Found(Held(Record(revision=record.revision), (), metadata), 0)
+    there = (*[GONE] * gone, *messages)
+    segments = record.archive.segments
+    true = [
+        segment.start < gone or covers == _covered(there, segment)
+        for segment, covers in zip(segments, state["covers"], strict=True)
+    ]
+    kept = true.index(False) if False in true else len(true)
+    if kept == len(segments) and len(there) > record.boundary:
+        return _Found(Held(record, pins, metadata), gone)
+    record = _back_to(record, kept, there)
+    left = tuple(pin for pin in pins if pin.source is None or pin.source < record.boundary)
+    return _Found(Held(record, left, metadata), gone)
+
+
+def _gone(messages: Sequence[Message], state: Mapping[str, Any], record: Record) -> int | None:
+    """How many messages are gone from the front; None where the list is another conversation's."""
+    before: int = state["gone"]
+    if not messages or _name(messages[0]) == state["first"]:
+        return before
+    names = (record.boundary_id, record.boundary_digest)
+    place = next((at for at, one in enumerate(messages) if one.id in names or digest(one) in names), None)
+    if place is None:
+        return None if record.boundary else 0
+    return max(0, record.boundary - place)
+
+
+def _back_to(record: Record, kept: int, there: Sequence[Message]) -> Record:
+    """The record with the first segments alone, as many of them as end where a turn begins."""
+    segments = record.archive.segments
+    while kept and not (segments[kept - 1].end < len(there) and there[segments[kept - 1].end].role == "user"):
+        kept -= 1
+    boundary = segments[kept - 1].end if kept else 0
+    if not boundary:
+        return Record(revision=record.revision)
+    first = there[boundary]
+    return replace(
+        record,
+        boundary=boundary,
+        boundary_id=first.id,
+        boundary_digest=digest(first),
+        anchor=None,
+        first_user=record.first_user if record.first_user and record.first_user.seq < boundary else None,
+        archive=Archive(segments[:kept]),
+    )
+
+
+def _covered(messages: Sequence[Message], segment: Segment) -> str:
+    """A short fingerprint of the messages that a segment covers."""
+    told = "".join(digest(message) for message in messages[segment.start : segment.end])
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+
+
+def _name(message: Message) -> str:
+    """What tells the first message of a list from others."""
+    return message.id or digest(message)
+
+
+def _all_of(held: Held) -> Change:
+    return Change(held.record, (), held.record.archive.segments, held.pins)
