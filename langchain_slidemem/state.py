@@ -95,7 +95,7 @@ class StateMemory:
         Raises:
             InvalidMessage: one of the messages cannot be read.
         """
-        thread = _thread()
+        thread = thread_of_call()
         pairs = self._paired(thread, messages)
         with self._carried.carrying(Carried([one for _, one in pairs], state)) as carried:
             chat = self.memory.session(thread, metadata=self._metadata)
@@ -171,7 +171,7 @@ def requested(messages: Sequence[BaseMessage], state: Mapping[str, Any]) -> Sequ
     return messages if first is None else [*stored[:boundary], *messages[first:]]
 
 
-def _thread() -> str:
+def thread_of_call() -> str:
     """The thread and the graph that a call belongs to, for what is remembered of them."""
     named = cast("Mapping[str, Any]", ensure_config().get("configurable", {}))
     graph = str(named.get("checkpoint_ns", "")).rpartition("|")[0]  # without the node

@@ -6,7 +6,8 @@ covers from others. Where the host has changed the list before the boundary, the
 back to the beginning of a turn, and what comes after them is live again. Messages that the host has taken off the
 front are gone from the list alone: the archive still stands for them.
 
-Kept small: children of merged segments are left out, so that a segment is given up as a whole.
+Kept small: children of merged segments are left out, so that a segment is given up as a whole, and metadata, which
+the host says at each call.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 from slidemem.archive import Archive, Segment
 from slidemem.driver import drive
+from slidemem.errors import StoreError, told
 from slidemem.messages import Message, Part, digest
 from slidemem.state import Change, Held, Lease, Pin, Record
 from slidemem.stores.memory import MemoryStore
@@ -35,6 +37,9 @@ class Carried:
         messages: of the host, in order.
         state: what `state` gave before; None at first.
 
+    Raises:
+        StoreError: the state is not what `state` gave.
+
     Attributes:
         messages: those that there are, behind one for each that is gone.
     """
@@ -46,7 +51,6 @@ class Carried:
         self._read = found.held
         self._records = MemoryStore()
         drive(self._records.commit("", 0, _all_of(found.held)), "")
-        drive(self._records.describe("", found.held.metadata), "")
 
     @property
     def records(self) -> MemoryStore:
@@ -63,7 +67,6 @@ class Carried:
         return {
             "record": held.record.to_json(),
             "pins": [pin.to_json() for pin in held.pins],
-            "metadata": [list(pair) for pair in held.metadata],
             "covers": [_covered(self.messages, segment) for segment in segments],
             "first": _name(self.messages[self._gone]) if len(self.messages) > self._gone else "",
             "gone": self._gone,
@@ -142,36 +145,44 @@ class _Found:
 
 
 def _found(messages: Sequence[Message], state: Mapping[str, Any]) -> _Found:
-    record = Record.from_json(state["record"])
-    pins = tuple(map(Pin.from_json, state["pins"]))
-    metadata = tuple((name, value) for name, value in state["metadata"])
-    gone = _gone(messages, state, record)
+    try:
+        held, gone = _read(state), _gone(messages, state)
+        covers = list(map(str, state["covers"]))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as damage:
+        raise StoreError(
+            "in the host's state",
+            f"it is not what this version wrote: {told(damage)}",
+            "take the record out of the state; the messages are remembered anew",
+        ) from damage
     if gone is None:
-        return _Found(Held(Record(revision=record.revision), (), metadata), 0)
+        return _Found(Held(Record(revision=held.record.revision)), 0)
     there = (*[GONE] * gone, *messages)
-    segments = record.archive.segments
+    segments = held.record.archive.segments
     true = [
-        segment.start < gone or covers == _covered(there, segment)
-        for segment, covers in zip(segments, state["covers"], strict=True)
+        segment.end <= len(there) and (segment.start < gone or covered == _covered(there, segment))
+        for segment, covered in zip(segments, covers, strict=False)
     ]
-    kept = true.index(False) if False in true else len(true)
-    if kept == len(segments) and len(there) > record.boundary:
-        return _Found(Held(record, pins, metadata), gone)
-    record = _back_to(record, kept, there)
-    left = tuple(pin for pin in pins if pin.source is None or pin.source < record.boundary)
-    return _Found(Held(record, left, metadata), gone)
+    kept = next((at for at, stands in enumerate(true) if not stands), len(true))
+    record = held.record if kept == len(segments) else _back_to(held.record, kept, there)
+    first = there[record.boundary] if 0 < record.boundary < len(there) else None
+    if first is not None:
+        record = replace(record, boundary_id=first.id, boundary_digest=digest(first))
+    pins = tuple(pin for pin in held.pins if pin.source is None or pin.source < record.boundary)
+    return _Found(Held(record, pins), gone)
 
 
-def _gone(messages: Sequence[Message], state: Mapping[str, Any], record: Record) -> int | None:
+def _read(state: Mapping[str, Any]) -> Held:
+    return Held(Record.from_json(state["record"]), tuple(map(Pin.from_json, state["pins"])))
+
+
+def _gone(messages: Sequence[Message], state: Mapping[str, Any]) -> int | None:
     """How many messages are gone from the front; None where the list is another conversation's."""
-    before: int = state["gone"]
+    before, record = int(state["gone"]), state["record"]
     if not messages or _name(messages[0]) == state["first"]:
         return before
-    names = (record.boundary_id, record.boundary_digest)
-    place = next((at for at, one in enumerate(messages) if one.id in names or digest(one) in names), None)
-    if place is None:
-        return None if record.boundary else 0
-    return max(0, record.boundary - place)
+    id_, said = record["boundary_id"], record["boundary_digest"]
+    place = next((at for at, one in enumerate(messages) if (id_ and one.id == id_) or digest(one) == said), None)
+    return None if place is None else max(0, int(record["boundary"]) - place)
 
 
 def _back_to(record: Record, kept: int, there: Sequence[Message]) -> Record:
@@ -179,15 +190,12 @@ def _back_to(record: Record, kept: int, there: Sequence[Message]) -> Record:
     segments = record.archive.segments
     while kept and not (segments[kept - 1].end < len(there) and there[segments[kept - 1].end].role == "user"):
         kept -= 1
-    boundary = segments[kept - 1].end if kept else 0
-    if not boundary:
+    if not kept:
         return Record(revision=record.revision)
-    first = there[boundary]
+    boundary = segments[kept - 1].end
     return replace(
         record,
         boundary=boundary,
-        boundary_id=first.id,
-        boundary_digest=digest(first),
         anchor=None,
         first_user=record.first_user if record.first_user and record.first_user.seq < boundary else None,
         archive=Archive(segments[:kept]),

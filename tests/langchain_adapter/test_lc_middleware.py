@@ -748,3 +748,19 @@ def test_without_langchain_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(MissingExtra, match=r"pip install .?slidemem\[langchain-agents\]"):
         importlib.import_module("langchain_slidemem.middleware")
+
+
+def test_what_is_remembered_of_threads_and_tools_is_bounded(fresh: str) -> None:
+    """A process forgets the oldest threads' readings and its tools' counts, and reads and counts them again."""
+    middleware = memory()
+    model = Scripted()
+
+    def numbered(n: int) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": f"tool_{n}", "description": "", "parameters": {}}}
+
+    for n in range(70):
+        built = create_agent(model, [numbered(n)], middleware=[middleware], checkpointer=InMemorySaver())
+        say(built, "hi", f"{fresh}-{n}")
+
+    assert (64, 70) == (len(middleware._memory._read), len(model.seen))
+    assert 65 >= len(middleware._memory._told)
