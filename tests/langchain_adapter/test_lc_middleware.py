@@ -43,7 +43,7 @@ from pydantic import BaseModel
 
 from langchain_slidemem import ChatModelConsolidator
 from langchain_slidemem.middleware import SlidingMemoryMiddleware
-from slidemem import BudgetTooSmall, ConfigurationError, MissingExtra
+from slidemem import BudgetTooSmall, ConfigurationError, MissingExtra, StoreError
 
 LIMIT = 1500
 SYSTEM = "You book trains."
@@ -764,3 +764,19 @@ def test_what_is_remembered_of_threads_and_tools_is_bounded(fresh: str) -> None:
 
     assert (64, 70) == (len(middleware._memory._read), len(model.seen))
     assert 65 >= len(middleware._memory._told)
+
+
+def test_a_damaged_record_is_told_and_can_be_taken_out(fresh: str) -> None:
+    """What somebody else wrote under our key is an error that keeps every message; the advice of the docs helps."""
+    built = agent(Scripted())
+    say(built, "hi", fresh)
+    built.update_state(config(fresh), {"slidemem": {"nonsense": 1}})
+
+    with pytest.raises(StoreError, match="take the record out of the state"):
+        say(built, "and now?", fresh)
+    built.update_state(config(fresh), {"slidemem": None}, as_node="model")
+    say(built, "again", fresh)
+
+    assert ["hi", "and now?", "again"] == [
+        message.text for message in state(built, fresh)["messages"] if message.type == "human"
+    ]
