@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import re
 import sqlite3
 import subprocess
 import sys
@@ -39,7 +40,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 from lc_agents import MODES, Scripted, config, look_up, run, say, tokens
 from lc_scripted import faults
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from langchain_slidemem import ChatModelConsolidator
 from langchain_slidemem.middleware import SlidingMemoryMiddleware
@@ -780,3 +781,40 @@ def test_a_damaged_record_is_told_and_can_be_taken_out(fresh: str) -> None:
     assert ["hi", "and now?", "again"] == [
         message.text for message in state(built, fresh)["messages"] if message.type == "human"
     ]
+
+
+class Tasked(Scripted):
+    """Looks up thirty things for the sub-task that it finds in its request, then says so; runs may overlap."""
+
+    looked: dict[str, int] = Field(default_factory=dict)
+
+    def answer(self, messages: list[BaseMessage]) -> AIMessage:
+        """By the task."""
+        self.seen.append(list(messages))
+        task = next(one.text for one in messages if "Sub-task" in one.text).rpartition("Sub-task ")[2]
+        number = self.looked[task] = self.looked.get(task, 0) + 1
+        call = {"name": "look_up", "args": {"query": f"{task}-{number}"}, "id": f"{task}-{number}"}
+        return AIMessage("", tool_calls=[call]) if number <= 30 else AIMessage(f"done {task}")
+
+
+def test_sub_agents_at_once(fresh: str) -> None:
+    """Four sub-agents that share middleware and thread see their own task, results and archive alone."""
+    shared, inner_model = memory(), Tasked()
+    inner = create_agent(inner_model, [look_up], middleware=[shared])
+
+    @tool
+    def ask(query: str) -> str:
+        """Ask another agent."""
+        return str(inner.invoke({"messages": [HumanMessage(f"Sub-task {query}")]})["messages"][-1].text)
+
+    built = create_agent(
+        Scripted(rounds=1, at_once=4, called="ask"), [ask], middleware=[shared], checkpointer=InMemorySaver()
+    )
+
+    ended = say(built, TASK, fresh)
+
+    assert [f"done Q1-{n}" for n in range(4)] == [one.text for one in ended["messages"] if one.type == "tool"]
+    assert (124, True) == (len(inner_model.seen), LIMIT >= max(map(tokens, inner_model.seen)))
+    for given in inner_model.seen:
+        text = "\n".join(message.text for message in given)
+        assert 1 == len(set(re.findall(r"Q1-\d", text)))
