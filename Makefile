@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full oldest lint types bench clean
+.PHONY: help demo test full oldest lint types bench bench-agents clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
 	@echo "make bench   the figures, as ratios within one run"
+	@echo "make bench-agents  one agent with each memory that LangChain has for it, and with ours"
 
 demo: .venv/.demo
 	$(BIN)/slidemem demo
@@ -42,6 +43,9 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/state.py
 
+bench-agents: .venv/.test
+	$(BIN)/python benchmarks/agents.py
+
 clean:
 	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .coverage
 
@@ -55,7 +59,7 @@ clean:
 	@touch $@
 
 .venv/.test: .venv/.demo
-	$(PIP) install --group test
+	$(PIP) install --group test --group agents
 	@touch $@
 
 .venv-oldest/.made: $(SOURCES)

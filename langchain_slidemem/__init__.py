@@ -9,6 +9,7 @@ if find_spec("langchain_core") is None:
 
 from langchain_slidemem.codec import LangChainCodec
 from langchain_slidemem.consolidator import ChatModelConsolidator
+from langchain_slidemem.graph import SlidingState, sliding_pre_model_hook
 from langchain_slidemem.history import ChatContext, SlidingChatMessageHistory
 from langchain_slidemem.runnable import RunnableWithSlidingMemory, with_sliding_memory
 
@@ -18,5 +19,7 @@ __all__ = [
     "LangChainCodec",
     "RunnableWithSlidingMemory",
     "SlidingChatMessageHistory",
+    "SlidingState",
+    "sliding_pre_model_hook",
     "with_sliding_memory",
 ]

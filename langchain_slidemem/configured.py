@@ -6,6 +6,7 @@ store nobody named live in one store in this process, whatever the configuration
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 from collections import OrderedDict
@@ -13,14 +14,17 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from langchain_core.runnables import Runnable
+
 from langchain_slidemem.consolidator import consolidator_of
 from langchain_slidemem.counting import counter_of, counter_of_model, window_of
-from slidemem import ConfigurationError, SlideMem
+from slidemem import ConfigurationError, Options, SlideMem
 
 _LOG: Final = logging.getLogger("langchain_slidemem")
 _SHARE: Final = 0.75  # of a model's window; the rest is for tools, the system prompt and the answer
 _KEPT: Final = 64  # configurations; a factory that makes a new function for each run makes a new one each time
 _HOMES: Final = ("store", "transcript", "records")
+_KNOWN: Final = frozenset({*inspect.signature(SlideMem).parameters, *Options.model_fields})
 
 _memories: OrderedDict[Hashable, tuple[SlideMem, object]] = OrderedDict()
 _lock = threading.Lock()
@@ -51,7 +55,7 @@ def memory_of(  # the arguments of a history
                 else f"memory must be a SlideMem, got {memory!r:.80}"
             )
         return memory
-    return _kept(given, lambda: _configured(max_tokens, llm, summarizer, token_counter, options))
+    return _kept(given, lambda: made(max_tokens, llm, summarizer, token_counter, options))
 
 
 @lru_cache(maxsize=1)
@@ -64,25 +68,42 @@ def default_store() -> Any:
     return SlideMem(max_tokens=1000, counter="approximate").store
 
 
-def _configured(
+def made(
     max_tokens: int | None, llm: object, summarizer: object, token_counter: object, options: Mapping[str, Any]
 ) -> SlideMem:
-    made = dict(options)
+    """The memory of these arguments, a new one.
+
+    Raises:
+        ConfigurationError: they contradict each other, or one of them is wrong.
+    """
+    taken = dict(options)
+    for ours, cores, given in (
+        ("token_counter", "counter", token_counter),
+        ("summarizer", "consolidator", summarizer),
+    ):
+        if given is not None and cores in options:
+            raise ConfigurationError(f"{ours} and {cores} say the same: pass one of them")
+    if isinstance(options.get("consolidator"), Runnable):
+        taken["consolidator"] = consolidator_of(options["consolidator"])
     if token_counter is not None:
-        made["counter"] = counter_of(token_counter)
+        taken["counter"] = counter_of(token_counter)
     elif llm is not None:
-        made.setdefault("counter", counter_of_model(llm))
+        taken.setdefault("counter", counter_of_model(llm))
     if summarizer is not None:
-        made["consolidator"] = consolidator_of(summarizer)
-    if not any(made.get(home) is not None for home in _HOMES):
-        made["store"] = default_store()
-    return SlideMem(max_tokens=_budget(llm) if max_tokens is None else max_tokens, **made)
+        taken["consolidator"] = consolidator_of(summarizer)
+    if not any(taken.get(home) is not None for home in _HOMES):
+        taken["store"] = default_store()
+    return SlideMem(max_tokens=_budget(llm, options) if max_tokens is None else max_tokens, **taken)
 
 
-def _budget(llm: object) -> int:
-    if llm is None:
-        raise ConfigurationError("max_tokens is missing: pass it, or llm= to take three quarters of a model's window")
-    return int(_SHARE * window_of(llm))
+def _budget(llm: object, options: Mapping[str, Any]) -> int:
+    if llm is not None:
+        return int(_SHARE * window_of(llm))
+    unknown = [name for name in options if name not in _KNOWN]
+    told = f"there is no option {' and none '.join(unknown)}, and " if unknown else ""
+    raise ConfigurationError(
+        f"{told}max_tokens is missing: pass it, or llm= to take three quarters of a model's window"
+    )
 
 
 def _kept(given: Mapping[str, object], make: Callable[[], SlideMem]) -> SlideMem:
@@ -91,12 +112,12 @@ def _kept(given: Mapping[str, object], make: Callable[[], SlideMem]) -> SlideMem
         if key in _memories:
             _memories.move_to_end(key)
             return _memories[key][0]
-    made = make()
+    new = make()
     with _lock:
-        _memories.setdefault(key, (made, given))  # what was given stays, so that no id in the key is used again
+        _memories.setdefault(key, (new, given))  # what was given stays, so that no id in the key is used again
         if len(_memories) > _KEPT:
             _memories.popitem(last=False)
-        return _memories[key][0] if key in _memories else made
+        return _memories[key][0] if key in _memories else new
 
 
 def _key(value: object) -> Hashable:

@@ -20,6 +20,7 @@ from langchain_slidemem.codec import LangChainCodec
 from slidemem import ConfigurationError, Message
 
 CODEC: Final = LangChainCodec(lenient=True)
+_NEEDED: Final = ("add_messages", "clear")
 _REMEMBERED: Final = 256  # sessions; one that is forgotten is made again
 
 
@@ -50,6 +51,12 @@ class Histories:
         return self._open[session]
 
     def _take(self, session: str, history: Any) -> None:
+        missing = [name for name in _NEEDED if not hasattr(history, name)]
+        if missing:
+            raise ConfigurationError(
+                f"over() takes a function that returns a chat message history; it returned {history!r:.80}, "
+                f"which has no {' and no '.join(missing)}"
+            )
         self._open[session] = history
         self._open.move_to_end(session)
         if len(self._open) > _REMEMBERED:

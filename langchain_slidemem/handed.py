@@ -25,6 +25,11 @@ def unsaid(messages: Sequence[Message], handed: Sequence[Message], same: Callabl
     return [at for at in range(len(keys)) if at not in again and _name(messages[at]) not in ours]
 
 
+def begins_with(messages: Sequence[Message], front: Sequence[Message]) -> bool:
+    """Whether messages begin with others."""
+    return [_key(message) for message in messages[: len(front)]] == [_key(message) for message in front]
+
+
 def after(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
     """The places of a run's answer after what it was given, where that stands in front.
 

@@ -1,8 +1,7 @@
 """Decides how a session of a memory is a LangChain chat message history.
 
 What LangChain reads is what a model is to see now; what it adds goes into the transcript, which keeps everything.
-In a run of `RunnableWithMessageHistory` what was read first stays what is read until that run has added its
-messages, because that class tells new messages from old ones by the length of what it reads.
+How a run of `RunnableWithMessageHistory` reads and adds is `runs.py`'s.
 """
 
 from __future__ import annotations
@@ -11,18 +10,26 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, get_buffer_string
-from langchain_core.runnables.config import ensure_config
 
 from langchain_slidemem import foreign
 from langchain_slidemem.configured import memory_of
 from langchain_slidemem.counting import Counting
 from langchain_slidemem.foreign import Histories, HistoryLog
-from langchain_slidemem.handed import unsaid
-from langchain_slidemem.said import CODEC, Said, decoded, encoded
-from slidemem import Context, ConversationMemory, Message, Receipt, SlideMem, Zones
+from langchain_slidemem.runs import Moment, Runs, moment
+from langchain_slidemem.said import CODEC, Said, decoded, encoded, neutral
+from slidemem import (
+    ConfigurationError,
+    Context,
+    ConversationMemory,
+    InvalidMessage,
+    Message,
+    Receipt,
+    SlideMem,
+    Zones,
+)
 
 if TYPE_CHECKING:
     from langchain_core.chat_history import BaseChatMessageHistory
@@ -31,6 +38,13 @@ else:
         from langchain_core.chat_history import BaseChatMessageHistory
     except ImportError:  # langchain-core 2.0 announces to be without it
         BaseChatMessageHistory = object
+
+
+_NOT_OVER: Final = {
+    "store": "pass what else there is to keep with records=, and leave out store",
+    "transcript": "leave out transcript",
+    "memory": "pass the options of the memory themselves, and leave out memory",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +122,7 @@ class SlidingChatMessageHistory(BaseChatMessageHistory):
             options=options,
         )
         self._chat = resolved.session(session_id, metadata=metadata)
-        self._handed: tuple[Message, ...] | None = None
+        self._runs = Runs()
         self._home: Histories | None = None
         self.codec = CODEC
 
@@ -142,7 +156,13 @@ class SlidingChatMessageHistory(BaseChatMessageHistory):
 
         Returns:
             A factory with the parameters of the other one.
+
+        Raises:
+            ConfigurationError: an option is wrong, or has no meaning here.
         """
+        for name, instead in _NOT_OVER.items():
+            if name in options:
+                raise ConfigurationError(f"over() keeps the messages in your own histories: {instead}")
         homes = Histories(get_session_history)
         memory = memory_of(
             max_tokens=max_tokens,
@@ -187,13 +207,13 @@ class SlidingChatMessageHistory(BaseChatMessageHistory):
         Raises:
             BudgetTooSmall: not even the newest message, clamped to its marks, fits.
         """
-        frozen = self._frozen()
-        return decoded(self._freeze(self._chat.context().messages) if frozen is None else frozen)
+        at = moment()
+        return decoded(self._runs.ending() if at == "end" else self._given(at, self._chat.context()))
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Async twin of `messages`."""
-        frozen = self._frozen()
-        return decoded(self._freeze((await self._chat.acontext()).messages) if frozen is None else frozen)
+        at = moment()
+        return decoded(self._runs.ending() if at == "end" else self._given(at, await self._chat.acontext()))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages at the end, all or none, without those of a run that were handed to it.
@@ -203,22 +223,20 @@ class SlidingChatMessageHistory(BaseChatMessageHistory):
             OversizeMessage: one is too large and `oversize="raise"`; nothing was stored.
             AsyncOnly: store or summariser have to be awaited.
         """
-        with self._storing(messages) as new:
+        with self._storing(messages, moment()) as new:
             self._chat.append(new)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Async twin of `add_messages`."""
-        with self._storing(messages) as new:
+        with self._storing(messages, moment()) as new:
             await self._chat.aappend(new)
 
     def clear(self) -> None:
         """Delete the session for good: transcript, archive, pins."""
-        self._handed = None
         self._chat.clear()
 
     async def aclear(self) -> None:
         """Async twin of `clear`."""
-        self._handed = None
         await self._chat.aclear()
 
     def add_message(self, message: BaseMessage) -> None:
@@ -265,28 +283,30 @@ class SlidingChatMessageHistory(BaseChatMessageHistory):
         prompt = encoded(system, SystemMessage)
         return ChatContext.of(await self._chat.acontext(encoded(pending), system=prompt, reserve=reserve))
 
-    # -------------------------------------------------------------- a run's view
+    # -------------------------------------------------------------- runs
 
-    def _frozen(self) -> tuple[Message, ...] | None:
-        return self._handed if self._is_in_run() else None
-
-    def _freeze(self, read: tuple[Message, ...]) -> tuple[Message, ...]:
-        if self._is_in_run():
-            self._handed = read
-        return read
-
-    def _is_in_run(self) -> bool:
-        """Whether the caller is the run of a `RunnableWithMessageHistory` with this history."""
-        return ensure_config().get("configurable", {}).get("message_history") is self
+    def _given(self, at: Moment | None, context: Context) -> tuple[Message, ...]:
+        """The messages of a context, remembered where a run begins with them."""
+        if at == "begin":
+            self._runs.begin(context.messages)
+        return context.messages
 
     @contextmanager
-    def _storing(self, messages: Sequence[BaseMessage]) -> Generator[list[Message]]:
+    def _storing(self, messages: Sequence[BaseMessage], at: Moment | None) -> Generator[list[Message]]:
         """What is new of messages, while it is stored."""
-        handed, self._handed = self._handed, None
-        neutral = [self.codec.encode(message) for message in messages]
-        new = unsaid(neutral, handed or (), partial(_are_one, messages))
-        with self._home.receiving([(neutral[at], messages[at]) for at in new]) if self._home else nullcontext():
-            yield [neutral[at] for at in new]
+        read = neutral(self.codec, _listed(messages))
+        places = range(len(read)) if at is None else self._runs.end(read, partial(_are_one, messages))
+        with self._home.receiving([(read[n], messages[n]) for n in places]) if self._home else nullcontext():
+            yield [read[n] for n in places]
+
+
+def _listed(messages: object) -> Sequence[BaseMessage]:
+    if isinstance(messages, (str, BaseMessage)) or not isinstance(messages, Sequence):
+        raise InvalidMessage(
+            f"add_messages takes a list of messages, got {type(messages).__name__}; "
+            "one message goes through add_message, text through add_user_message or add_ai_message"
+        )
+    return cast("Sequence[BaseMessage]", messages)
 
 
 def _are_one(messages: Sequence[BaseMessage], one: int, other: int) -> bool:

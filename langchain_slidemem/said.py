@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_slidemem.codec import LangChainCodec
-from slidemem import ConfigurationError, Message
+from slidemem import ConfigurationError, InvalidMessage, Message
 
 Said = str | BaseMessage | Sequence[BaseMessage]
 Speaker = type[HumanMessage] | type[AIMessage] | type[SystemMessage]
@@ -42,7 +42,22 @@ def encoded(said: Said | None, speaker: Speaker = HumanMessage) -> list[Message]
     """Messages of the core's; text is spoken by the given class, and None stays None."""
     if said is None:
         return None
-    return [CODEC.encode(message) for message in _messages(said, speaker, "what was given", "")]
+    return neutral(CODEC, _messages(said, speaker, "what was given", ""))
+
+
+def neutral(codec: LangChainCodec, messages: Sequence[BaseMessage]) -> list[Message]:
+    """Messages as the core's, all or none.
+
+    Raises:
+        InvalidMessage: one of them cannot be read; it names its place.
+    """
+    read: list[Message] = []
+    for index, message in enumerate(messages):
+        try:
+            read.append(codec.encode(message))
+        except InvalidMessage as invalid:  # noqa: PERF203  # none, mostly
+            raise InvalidMessage(invalid.reason, index) from None
+    return read
 
 
 def decoded(messages: Sequence[Message]) -> list[BaseMessage]:

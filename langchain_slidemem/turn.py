@@ -20,7 +20,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec
 from langchain_slidemem.foreign import session_id_of
 from langchain_slidemem.handed import after
 from langchain_slidemem.history import SlidingChatMessageHistory
-from langchain_slidemem.said import answered, asked, decoded
+from langchain_slidemem.said import answered, asked, decoded, neutral
 from langchain_slidemem.surely import surely
 from slidemem import ConfigurationError, Context, Mark, Message, Part, SlideMem
 
@@ -79,8 +79,9 @@ class Turn:
         return self._filled(value, context, pending)
 
     def _begin(self, value: Any) -> list[Message]:
+        _check_dict(value, self._keys.input)
         self._asked = asked(value, self._keys.input)
-        return [self._history.codec.encode(message) for message in self._asked]
+        return neutral(self._history.codec, self._asked)
 
     def _filled(self, value: Any, context: Context, pending: Sequence[Message]) -> Any:
         window = list(context.messages)
@@ -141,8 +142,16 @@ class Turn:
 
     def _answered(self) -> list[BaseMessage]:
         messages = answered(self._heard, self._keys.output)
-        neutral = [self._history.codec.encode(message) for message in messages]
-        return [messages[at] for at in after(neutral, self._given)]
+        return [messages[at] for at in after(neutral(self._history.codec, messages), self._given)]
+
+
+def _check_dict(value: object, key: str | None) -> None:
+    """Refuse what is no dict where a key says that the chain takes one."""
+    if key is not None and not isinstance(value, Mapping):
+        raise ConfigurationError(
+            f"the chain takes a dict with {key!r}, which input_messages_key names, got {value!r:.80}: "
+            f'call with {{"{key}": ...}}'
+        )
 
 
 def added(before: Any, chunk: Any) -> Any:
@@ -208,9 +217,12 @@ def history_of(
         return SlidingChatMessageHistory(session_id_of(found), memory=memory)
     history: object = _called(memory, found)
     if not isinstance(history, SlidingChatMessageHistory):
+        instead = "wrap a factory of other histories with SlidingChatMessageHistory.over(...)"
+        if inspect.iscoroutine(history):
+            history.close()
+            instead = "make it a function that is not async"
         raise ConfigurationError(
-            f"memory must return a SlidingChatMessageHistory, got {type(history).__name__}: "
-            "wrap a factory of other histories with SlidingChatMessageHistory.over(...)"
+            f"memory must return a SlidingChatMessageHistory, got {type(history).__name__}: {instead}"
         )
     return history
 
@@ -218,7 +230,7 @@ def history_of(
 def _named(specs: Sequence[ConfigurableFieldSpec], config: RunnableConfig | None) -> dict[str, Any]:
     configurable = cast("Mapping[str, Any]", ensure_config(config).get("configurable", {}))
     ids = [spec.id for spec in specs]
-    missing = [id_ for id_ in ids if id_ not in configurable]
+    missing = [id_ for id_ in ids if configurable.get(id_) is None]
     if missing:
         example = ", ".join(f'"{id_}": "..."' for id_ in ids)
         raise ConfigurationError(

@@ -35,6 +35,7 @@ from slidemem.openai_format import from_openai, to_openai
 from slidemem.rewind import Reconciled
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
+from slidemem.stores.carried import Carried, CarriedRecords
 from slidemem.stores.log import MessageLog, RewritableLog
 from slidemem.stores.memory import MemoryStore
 from slidemem.stores.sqlite import SQLiteStore
@@ -47,6 +48,8 @@ __all__ = [
     "Branch",
     "BudgetError",
     "BudgetTooSmall",
+    "Carried",
+    "CarriedRecords",
     "ConfigurationError",
     "Consolidation",
     "Consolidator",

@@ -117,7 +117,7 @@ def is_note(message: Message) -> bool:
 
 def barest(message: Message) -> Message:
     """The least that can be shown of a message: its marks."""
-    return _cut(message, 0, media=False)
+    return _cut(_in_one(message), 0, media=False)
 
 
 def oversize(tokens: int, limit: int, count: Count) -> bool:
@@ -130,7 +130,8 @@ def clamp(messages: Sequence[Message], limit: int, count: Count) -> tuple[Messag
 
     Every text and every call's arguments longer than one common length is shown head and tail around a mark;
     the length is the greatest that fits, to within a 64th. Media give way to a mark only where the bare marks
-    would not fit beside them. Reasoning is never cut: its signature would not hold.
+    would not fit beside them, and parts become one text only where even their marks would not fit. Reasoning is
+    never cut: its signature would not hold.
 
     Returns:
         As many messages as were given, those that fit untouched being the same objects; None when not even
@@ -140,7 +141,9 @@ def clamp(messages: Sequence[Message], limit: int, count: Count) -> tuple[Messag
         length = _greatest_length(messages, limit, count, media=media)
         if length is not None:
             return tuple(_cut(message, length, media=media) for message in messages)
-    return None
+    ones = tuple(map(_in_one, messages))
+    length = _greatest_length(ones, limit, count, media=False)
+    return None if length is None else tuple(_cut(one, length, media=False) for one in ones)
 
 
 def _greatest_length(messages: Sequence[Message], limit: int, count: Count, *, media: bool) -> int | None:
@@ -163,6 +166,16 @@ def _greatest_length(messages: Sequence[Message], limit: int, count: Count, *, m
         middle = (fitting + over) // 2
         fitting, over = (middle, over) if fits(middle) else (fitting, middle)
     return fitting
+
+
+def _in_one(message: Message) -> Message:
+    """The message with all that it says in one text, media by their marks; itself where it is one already."""
+    said = tuple(_cut_part(part, len(part.text), media=False) for part in message.parts if part.kind != "reasoning")
+    if len(said) < 2:  # noqa: PLR2004  # one part is in one
+        return message
+    thought = tuple(part for part in message.parts if part.kind == "reasoning")
+    text = Part("text", "\n".join(part.text for part in said))
+    return marked(replace(message, parts=(*thought, text)), "clamp", message)
 
 
 def _pieces(message: Message) -> tuple[str, ...]:

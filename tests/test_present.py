@@ -528,13 +528,13 @@ def test_what_does_not_fit_at_all_is_none(limit: int, count: Count) -> None:
 
 
 def test_the_bare_marks_are_the_least() -> None:
-    """Texts, free input and media give way to their marks; short texts, reasoning and short arguments stay."""
+    """All that is said gives way to one mark, and free input to its own; reasoning and short arguments stay."""
     calls = (ToolCall("1", "f", '{"a": 1}'), ToolCall("2", "f", "abcd", custom=True))
     message = answer(THOUGHT, "abcd", "abc", IMAGE, tool_calls=calls)
 
     bare = barest(message)
 
-    parts = (THOUGHT, text(LEFT_OUT), text("abc"), text("[image left out]"))
+    parts = (THOUGHT, text(LEFT_OUT))
     expected = replace(message, parts=parts, tool_calls=(calls[0], replace(calls[1], arguments=LEFT_OUT)))
     assert marked(expected, "clamp", message) == bare
 
@@ -617,6 +617,20 @@ def test_media_that_do_not_fit_are_named(kind: Any) -> None:
 
     assert (marked(user(f"[{kind} left out]"), "clamp", message),) == clamped
     assert (barest(message),) == clamped
+
+
+@pytest.mark.parametrize("part", [text("word"), IMAGE])
+def test_ten_thousand_parts_become_one_text(part: Part) -> None:
+    """Where not even the marks of all parts fit, they are one text, which is cut in the middle."""
+    count = MessageCounter(len, "characters", {"image": 100}).count
+
+    clamped = clamp([answer(THOUGHT, *[part] * 10_000)], 300, count)
+
+    assert clamped is not None
+    thought, said = clamped[0].parts
+    assert (THOUGHT, True) == (thought, count(clamped[0]) <= 300)
+    assert said.text.startswith(part.text or "[image left out]")
+    assert "characters left out" in said.text
 
 
 def test_reasoning_is_never_cut() -> None:

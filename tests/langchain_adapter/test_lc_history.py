@@ -167,6 +167,22 @@ def test_a_message_that_cannot_be_stored_stores_nothing(fresh: str) -> None:
     assert [] == chat.transcript
 
 
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ("hi", "message 0: add_messages takes a list of messages, got str"),
+        (HumanMessage("hi"), "message 0: add_messages takes a list of messages, got HumanMessage"),
+        ([HumanMessage("hi"), {"role": "user"}], "message 1: expected one of LangChain's messages, got dict"),
+    ],
+)
+def test_what_is_no_list_of_messages_is_named(fresh: str, given: Any, said: str) -> None:
+    """The error says what was given, and at which place."""
+    with pytest.raises(InvalidMessage) as raised:
+        history(fresh).add_messages(given)
+
+    assert str(raised.value).startswith(said)
+
+
 def test_airas_655_the_list_is_never_empty(fresh: str) -> None:
     """airas#655: one message larger than the budget is shown clamped, where trimming gives an empty list."""
     chat = history(fresh)
@@ -309,6 +325,10 @@ def test_options_of_the_core_are_passed_on(fresh: str) -> None:
         ({"summarizer": 7}, "summarizer must be a chat model"),
         ({"summarizer": ExtractiveConsolidator}, "summarizer must be a chat model"),
         ({"compact_att": 0.5}, "compact_att"),
+        ({"counter": "approximate"}, "token_counter and counter say the same: pass one of them"),
+        ({"summarizer": len, "consolidator": None}, "summarizer and consolidator say the same"),
+        ({"max_tokens": None, "max_token": 400}, "there is no option max_token, and max_tokens is missing"),
+        ({"max_tokens": None, "mode": "manual"}, "max_tokens is missing: pass it, or llm="),
     ],
 )
 def test_a_wrong_configuration_raises_when_the_object_is_made(given: dict[str, Any], said: str) -> None:
@@ -478,7 +498,7 @@ def test_the_default_store_says_once_that_it_ends_with_the_process(caplog: pytes
     assert kept is not None
 
 
-@pytest.mark.parametrize("summarizer", ["function", "model"])
+@pytest.mark.parametrize("summarizer", ["function", "model", "as the core names it"])
 def test_a_summarizer_writes_the_archive(fresh: str, summarizer: str) -> None:
     """A function of LangChain messages or a model summarises what leaves the window."""
     seen: list[type] = []
@@ -488,7 +508,8 @@ def test_a_summarizer_writes_the_archive(fresh: str, summarizer: str) -> None:
         return "Seats 0A and following are booked, PNR-0000."
 
     model = FakeListChatModel(responses=["Seats 0A and following are booked, PNR-0000."])
-    chat = history(fresh, summarizer=summarize if summarizer == "function" else model)
+    option = "consolidator" if summarizer == "as the core names it" else "summarizer"
+    chat = history(fresh, **{option: summarize if summarizer == "function" else model})
 
     talk(chat, 20)
 
@@ -532,7 +553,9 @@ def test_without_langchain_core_the_extra_is_named() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["langchain_core", "langchain_core.chat_history"])
+@pytest.mark.parametrize(
+    "name", ["langchain_core", "langchain_core.chat_history", "langchain_core.runnables.history"]
+)
 def test_modules_that_may_be_absent_are_looked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the framework an import is refused in one sentence; without its histories ours is one by itself."""
     for known in [known for known in sys.modules if known.startswith("langchain_slidemem")]:
@@ -546,7 +569,10 @@ def test_modules_that_may_be_absent_are_looked_for(name: str, monkeypatch: pytes
 
     alone = importlib.import_module("langchain_slidemem").SlidingChatMessageHistory
 
-    assert object is alone.__mro__[1]
+    assert (name == "langchain_core.chat_history") == (object is alone.__mro__[1])
+    assert (name == "langchain_core.runnables.history") == (
+        not importlib.import_module("langchain_slidemem.runs")._CODES
+    )
 
 
 def test_what_is_exported_is_complete_and_sorted() -> None:

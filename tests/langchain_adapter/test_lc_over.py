@@ -337,3 +337,29 @@ def test_a_session_must_have_a_name() -> None:
 
     with pytest.raises(ConfigurationError, match="named by text and numbers"):
         get(object(), "1")
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"store": "sqlite://"}, "pass what else there is to keep with records="),
+        ({"transcript": None}, "leave out transcript"),
+        ({"memory": None}, "pass the options of the memory themselves"),
+    ],
+)
+def test_an_option_without_a_meaning_here_is_refused(given: dict[str, Any], said: str) -> None:
+    """The error says what to pass instead."""
+    with pytest.raises(ConfigurationError) as raised:
+        SlidingChatMessageHistory.over(InProcess, **LIMITS, **given)
+
+    assert said in str(raised.value)
+
+
+def test_a_factory_of_something_else_is_named() -> None:
+    """What is no history is refused when the factory is called, and not by an AttributeError somewhere else."""
+    get = SlidingChatMessageHistory.over(lambda session_id: {"a": session_id}, **LIMITS)  # type: ignore[arg-type,return-value]
+
+    with pytest.raises(ConfigurationError) as raised:
+        get("s")
+
+    assert "it returned {'a': 's'}, which has no add_messages" in str(raised.value)
