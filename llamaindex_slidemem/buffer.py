@@ -22,7 +22,7 @@ from llamaindex_slidemem.chat_store import ChatStoreLog
 from llamaindex_slidemem.codec import LlamaIndexCodec
 from llamaindex_slidemem.consolidator import LLMConsolidator
 from llamaindex_slidemem.counter import Tokenizer, TokenizerCounter, default_tokenizer
-from llamaindex_slidemem.flow import AsyncFace, Face, SyncFace, last_turn, named, put_in_place, run, shown
+from llamaindex_slidemem.flow import AsyncFace, Face, SyncFace, last_turn, named, run, shown
 from llamaindex_slidemem.instrumentation import telling
 from slidemem import BudgetTooSmall, ConversationMemory, Event, MemoryStore, Message, Options, Part, SlideMem, Stats
 
@@ -286,17 +286,19 @@ class SlidingChatMemoryBuffer(BaseMemory):
         """Make a list the conversation; an empty one ends it.
 
         A list that goes on from what is stored, or is the end of it, keeps the archive of what came before; one
-        that differs keeps it up to the difference; one that shares nothing begins anew.
+        that differs keeps it up to the difference; one that shares nothing begins anew. System messages at its head
+        take the place of those that are stored.
 
         Raises:
             InvalidMessage: one of the messages cannot be read; nothing has changed.
             AsyncOnly: the summarizer has to be awaited: use `aset`.
         """
-        run(put_in_place(SyncFace(self._session), self._codec.encode_all(messages)), "aset")
+        with named("aset"):
+            self._session.reconcile(self._codec.encode_all(messages), replace=True)
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
         """Async twin of `set`."""
-        await put_in_place(AsyncFace(self._session), self._codec.encode_all(messages))
+        await self._session.areconcile(self._codec.encode_all(messages), replace=True)
 
     def reset(self) -> None:
         """Delete the conversation for good: messages, archive, pins."""

@@ -29,7 +29,7 @@ PURE = [
         "merge",
         "facts",
     ),
-    *("consolidate", "plan", "leaving", "compose", "align", "config", "check"),
+    *("consolidate", "plan", "leaving", "compose", "align", "prompts", "config", "check"),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
 EFFECTS = {

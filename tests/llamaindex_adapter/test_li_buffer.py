@@ -506,20 +506,31 @@ def test_set_of_another_conversation_begins_anew() -> None:
     assert [] == kept.get_all()
 
 
-def test_set_with_a_system_message_that_is_new_stores_it() -> None:
+def test_set_with_a_system_message_that_is_new_keeps_the_archive() -> None:
     """It is shown first and is in `get_all`, whether the memory was empty, or held the rest of the list before."""
     system, other = (ChatMessage(role="system", content=f"You are {how}.") for how in ("kind", "brief"))
-    kept = memory()
+    kept, empty = filled(), memory()
+    archived = kept.session.archive()[0].text
 
-    kept.set([system, USER, ANSWER])
-    same = kept.get_all()
-    kept.set([system, USER, ANSWER, USER])
-    more = kept.get_all()
-    awaited(kept.aset([other, USER, ANSWER]))
+    empty.set([system, USER, ANSWER])
+    kept.set([system, *history()])
+    awaited(kept.aset([other, *history(), USER]))
 
-    assert [system, USER, ANSWER] == same
-    assert [system, USER, ANSWER, USER] == more
-    assert [other, USER, ANSWER] == kept.get_all() == kept.get()
+    assert [system, USER, ANSWER] == empty.get_all() == empty.get()
+    assert ([other, *history(), USER], archived) == (kept.get_all(), kept.session.archive()[0].text)
+    assert (other, True) == (kept.get()[0], FENCE in (kept.get()[1].content or ""))
+
+
+def test_set_of_a_system_message_alone_begins_anew() -> None:
+    """A client that keeps nothing but its prompt starts another conversation."""
+    system = ChatMessage(role="system", content="You are kind.")
+    for stored in ([], [system]):
+        kept = filled(turns=0)
+        kept.put_messages([*stored, *history()])
+
+        kept.set([system])
+
+        assert ([system], [system], ()) == (kept.get(), kept.get_all(), kept.session.archive())
 
 
 def test_a_history_takes_the_place_of_what_a_store_holds() -> None:
