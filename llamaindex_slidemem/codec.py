@@ -8,7 +8,7 @@ ask whether a file is still there, and double what `additional_kwargs["images"]`
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
@@ -66,7 +66,8 @@ class LlamaIndexCodec:
             index: its position in the caller's list, for the error.
 
         Raises:
-            InvalidMessage: it is no ChatMessage, or a field of it cannot be written as JSON: it holds itself, say.
+            InvalidMessage: it is no ChatMessage, or a field of it cannot be read or written as JSON: it holds
+                itself, say.
         """
         if not isinstance(message, ChatMessage):
             raise InvalidMessage(f"expected a ChatMessage, got {type(message).__name__}", index)
@@ -74,6 +75,8 @@ class LlamaIndexCodec:
             return self._encoded(message)
         except _Unwritable as unwritable:
             raise InvalidMessage(str(unwritable), index) from unwritable
+        except (AttributeError, KeyError, TypeError, ValueError) as fault:  # built without validation
+            raise InvalidMessage(f"no valid ChatMessage ({type(fault).__name__}: {fault!s:.200})", index) from fault
 
     def _encoded(self, message: ChatMessage) -> Message:
         said = message.additional_kwargs
@@ -94,8 +97,10 @@ class LlamaIndexCodec:
         """The neutral forms of messages.
 
         Raises:
-            InvalidMessage: one of them cannot be read; its `index` says which.
+            InvalidMessage: one of them cannot be read; its `index` says which. Or they are no list.
         """
+        if isinstance(messages, (str, bytes, Mapping, BaseModel)) or not isinstance(messages, Iterable):
+            raise InvalidMessage(f"expected a list of ChatMessages, got {type(messages).__name__}")
         return [self.encode(message, index) for index, message in enumerate(messages)]
 
     def decode(self, message: Message) -> ChatMessage:

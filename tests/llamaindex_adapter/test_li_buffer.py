@@ -179,7 +179,7 @@ def test_wrong_arguments_are_refused_as_there() -> None:
     ):
         with pytest.raises(ValidationError, match=re.escape(POSITIVE)):
             wrong()
-    with pytest.raises(ValueError, match=r"^Unexpected kwargs: \{'tokens': 5\}$"):
+    with pytest.raises(ValueError, match=r"^Unexpected kwargs: \{'tokens': 5\}"):
         memory(tokens=5)
     with pytest.raises(ConfigurationError, match="archive_share"):
         memory(archive_share=7.5)
@@ -187,10 +187,62 @@ def test_wrong_arguments_are_refused_as_there() -> None:
         memory(media_tokens={"smell": 1})
     with pytest.raises(ValidationError, match="on_overflow"):
         memory(on_overflow="explode")
-    with pytest.raises(ConfigurationError, match="consolidator must be"):
+    with pytest.raises(ConfigurationError, match=r"summarizer must be None, a LlamaIndex LLM.*; got int"):
         memory(summarizer=3)
+    with pytest.raises(ConfigurationError, match=r"summarizer must be .* got the class ScriptedLLM"):
+        memory(summarizer=ScriptedLLM)
     with pytest.raises(ConfigurationError, match="not both"):
         memory(chat_store=SimpleChatStore(), store=MemoryStore())
+    with pytest.raises(ConfigurationError, match="records keeps the archive beside a chat_store"):
+        memory(records=MemoryStore())
+    with pytest.raises(ConfigurationError, match=r"metadata\.context_window, got str: pass token_limit"):
+        memory(llm="gpt-4o")
+
+
+@pytest.mark.parametrize(
+    "core, ours",
+    [("max_tokens", "token_limit"), ("counter", "tokenizer_fn"), ("consolidator", "summarizer")],
+)
+def test_an_argument_by_its_name_in_slidemem_is_told_its_name_here(core: str, ours: str) -> None:
+    """As an argument, and among the options of the class; what nobody knows is told what is known."""
+    with pytest.raises(ValueError, match=f"Unexpected kwargs.*{core} is {ours} here"):
+        memory(**{core: 5})
+    with pytest.raises(ConfigurationError, match=f"Unexpected kwargs.*{core} is {ours} here"):
+        SlidingChatMemoryBuffer(token_limit=5, options={core: 5})
+    with pytest.raises(ConfigurationError, match=r"known are on_overflow.*redact.*archive_share"):
+        memory(max_token=5)
+
+
+@pytest.mark.parametrize("count", [-1, 2.5, "5", None])
+def test_a_prefix_that_is_no_number_of_tokens_says_so(count: Any) -> None:
+    """Named as the caller named it, sync and async."""
+    with pytest.raises(ConfigurationError, match="initial_token_count must be a whole number"):
+        memory([USER]).get(initial_token_count=count)
+    with pytest.raises(ConfigurationError, match="initial_token_count must be a whole number"):
+        awaited(memory([USER]).aget(initial_token_count=count))
+
+
+@pytest.mark.parametrize("given", [None, 5, "text", USER, {"role": "user"}])
+def test_what_is_no_list_of_messages_is_refused(given: Any) -> None:
+    """By every method that takes one, and nothing has changed."""
+    kept = memory([USER])
+
+    for write in (kept.set, kept.put_messages, lambda one: awaited(kept.aset(one))):
+        with pytest.raises(InvalidMessage, match=f"expected a list of ChatMessages, got {type(given).__name__}"):
+            write(given)
+
+    assert [USER] == kept.get_all()
+    kept.put_messages(iter((ANSWER,)))  # type: ignore[arg-type]  # not a list, and readable
+    assert [USER, ANSWER] == kept.get_all()
+
+
+def test_secrets_are_kept_out_of_the_archive() -> None:
+    """`redact` is slidemem's: what was said stays in `get_all`, and is in no archive."""
+    kept = filled(redact=lambda text: text.replace("peanuts", "[secret]"))
+
+    shown = "\n".join(texts(kept.get()))
+    assert (False, True) == (FACT in shown, "allergic to [secret]" in shown)
+    assert FACT in (kept.get_all()[0].content or "")
 
 
 def test_the_limit_can_be_assigned() -> None:
@@ -254,7 +306,7 @@ def test_two_memories_share_nothing() -> None:
     first, second = memory([USER]), memory()
 
     assert ("chat_history", "chat_history") == (first.chat_store_key, second.chat_store_key)
-    assert ([USER], [], None) == (first.get_all(), second.get_all(), first.chat_store)
+    assert ([USER], [], []) == (first.get_all(), second.get_all(), second.chat_store.get_keys())
 
 
 def test_a_memory_is_never_falsy() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 import subprocess
 import sys
 from functools import partial
@@ -22,6 +25,7 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 from llama_index.core.storage.chat_store import SimpleChatStore
+from llama_index.core.storage.chat_store.loading import load_chat_store
 
 import llamaindex_slidemem
 from llamaindex_slidemem import LlamaIndexCodec, RememberedMessage, SlidingChatMemoryBuffer, TokenizerCounter
@@ -299,3 +303,110 @@ def test_a_handed_out_message_is_no_template_though_a_plain_one_is() -> None:
     assert (["x"], []) == (plain.get_template_vars(), remembered.get_template_vars())
     formatted = remembered.format_vars(x="y")
     assert (plain, RememberedMessage, True) == (formatted, type(formatted), formatted is not remembered)
+
+
+# ------------------------------------------------------------------ the memory's own
+
+
+def test_the_chat_store_of_a_memory_is_there_as_in_chat_memory_buffer() -> None:
+    """Its users read, fill and shorten it; what they do there is in the memory."""
+    memory = filled()
+    store = memory.chat_store
+
+    store.add_message("chat_history", ChatMessage("hello"))
+    store.add_message("other", ChatMessage("somebody else"))
+    assert (["chat_history", "other"], "hello", 81) == (
+        store.get_keys(),
+        memory.get()[-1].content,
+        len(store.get_messages("chat_history")),
+    )
+    assert (ChatMessage("hello"), history()[3]) == (
+        store.delete_last_message("chat_history"),
+        store.delete_message("chat_history", 3),
+    )
+    assert [*history()[:3], *history()[4:]] == memory.get_all()
+    assert [None, None, None] == [
+        store.delete_message("chat_history", 500),
+        store.delete_last_message("unknown"),
+        store.delete_messages("unknown"),
+    ]
+    store.set_messages("chat_history", [ChatMessage("new")])
+    assert [ChatMessage("new")] == memory.get_all() == store.delete_messages("chat_history")
+    assert ([], ["other"]) == (memory.get_all(), store.get_keys())
+
+
+def test_the_chat_store_of_a_memory_has_native_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them leaves the thread."""
+    memory = filled(turns=1)
+    monkeypatch.setattr("asyncio.to_thread", None)
+
+    async def through() -> list[Any]:
+        store, key = memory.chat_store, "chat_history"
+        await store.async_add_message(key, ChatMessage("hello"))
+        deleted = [await store.adelete_last_message(key), await store.adelete_message(key, 7)]
+        await store.aset_messages(key, [*await store.aget_messages(key), ChatMessage("more")])
+        return [*deleted, await store.aget_keys(), await store.adelete_messages(key), await store.aget_keys()]
+
+    assert [ChatMessage("hello"), None, ["chat_history"], [*history(1), ChatMessage("more")], []] == awaited(
+        through()
+    )
+
+
+def test_the_chat_store_of_a_memory_is_persisted_for_llama_index(tmp_path: Any) -> None:
+    """SimpleChatStore reads the file, in a folder that is made, and a new memory goes on with it."""
+    memory, path = filled(), tmp_path / "new" / "store.json"
+    image = ImageBlock(image=b"\x89PNG\r\n\x1a\n\xff")
+    kwargs = {"bytes": b"\xff", "tuple": (1,), "model": TextBlock(text="x"), "object": Encoding}
+    memory.put(ChatMessage(role="user", blocks=[TextBlock(text="look"), image], additional_kwargs=kwargs))
+
+    memory.chat_store.persist(str(path))  # type: ignore[attr-defined]  # as SimpleChatStore has it
+    memory.chat_store.persist(str(path))  # type: ignore[attr-defined]  # over itself
+    read = SimpleChatStore.from_persist_path(str(path))
+
+    again = filled(turns=0, chat_store=read)
+    assert history() == again.get_all()[:80]
+    assert (["store.json"], image) == ([one.name for one in path.parent.iterdir()], again.get_all()[80].blocks[1])
+    said = again.get_all()[80].additional_kwargs
+    assert ("/w==", [1], "x") == (said["bytes"], said["tuple"], said["model"]["text"])
+
+
+def test_a_copy_of_the_chat_store_of_a_memory_is_a_simple_chat_store() -> None:
+    """Copied, pickled, and loaded from its dump or its JSON by LlamaIndex's own loader."""
+    store = filled(turns=2).chat_store
+
+    copies = [
+        copy.deepcopy(store),
+        pickle.loads(pickle.dumps(store)),  # noqa: S301  # our own
+        load_chat_store(store.to_dict()),
+        load_chat_store(json.loads(store.json())),
+    ]
+
+    assert [SimpleChatStore] * 4 == [type(one) for one in copies]
+    assert [{"chat_history": history(2)}] * 4 == [one.store for one in copies]  # type: ignore[attr-defined]  # all are
+
+
+def test_two_memories_may_share_one_chat_store() -> None:
+    """The one of a memory, given to another with a key of its own; and None leaves a memory its own."""
+    first = filled(turns=1)
+    second = SlidingChatMemoryBuffer.from_defaults(chat_store=first.chat_store, chat_store_key="second")
+
+    second.put(ChatMessage("hello"))
+    first.chat_store = None  # type: ignore[assignment]  # as ChatMemoryBuffer's argument
+
+    assert (history(1), [ChatMessage("hello")]) == (first.get_all(), first.chat_store.get_messages("second"))
+    assert ["chat_history", "second"] == second.chat_store.get_keys()
+    assert second.get() == copy.deepcopy(second).get()
+
+
+def test_a_memory_may_leave_the_chat_store_that_it_was_given() -> None:
+    """It goes on with one of its own, and the store keeps what it has."""
+    store = SimpleChatStore()
+    memory = SlidingChatMemoryBuffer.from_defaults(history(1), chat_store=store)
+
+    memory.chat_store = None  # type: ignore[assignment]  # as ChatMemoryBuffer's argument
+
+    assert ([], history(1), []) == (
+        memory.get_all(),
+        store.get_messages("chat_history"),
+        memory.chat_store.get_keys(),
+    )
