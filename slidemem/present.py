@@ -115,17 +115,27 @@ def clamp(messages: Sequence[Message], limit: int, count: Count) -> tuple[Messag
 
     Every text and every call's arguments longer than one common length is shown head and tail around a mark;
     the length is the greatest that fits, to within a 64th. Media give way to a mark only where the bare marks
-    would not fit beside them. Reasoning is never cut: its signature would not hold.
+    would not fit beside them, and the texts of a message become one only where their marks would not. Reasoning is
+    never cut: its signature would not hold.
 
     Returns:
         As many messages as were given, those that fit untouched being the same objects; None when not even
         the marks fit.
     """
-    for media in (True, False):
-        length = _greatest_length(messages, limit, count, media=media)
+    for media, given in ((True, messages), (False, messages), (False, tuple(map(_as_one, messages)))):
+        length = _greatest_length(given, limit, count, media=media)
         if length is not None:
-            return tuple(_cut(message, length, media=media) for message in messages)
+            return tuple(_cut(message, length, media=media) for message in given)
     return None
+
+
+def _as_one(message: Message) -> Message:
+    """The message with one text in the place of several, whose marks alone may not fit; media are named in it."""
+    texts = [part.text or f"[{part.kind} left out]" for part in message.parts if part.kind != "reasoning"]
+    if len(texts) <= 1:
+        return message
+    thoughts = tuple(part for part in message.parts if part.kind == "reasoning")
+    return marked(replace(message, parts=(*thoughts, Part("text", "\n".join(texts)))), "clamp", message)
 
 
 def _greatest_length(messages: Sequence[Message], limit: int, count: Count, *, media: bool) -> int | None:

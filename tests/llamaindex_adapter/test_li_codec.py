@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -475,6 +476,24 @@ def test_a_message_that_no_validation_has_seen_is_refused(fields: dict[str, Any]
 
     with pytest.raises(InvalidMessage, match=f"message 1: .*{told}"):
         codec().encode_all([ChatMessage("fine"), message])
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"blocks": 5},
+        {"role": "hologram", "blocks": [], "additional_kwargs": {}},
+        {"role": "user", "blocks": [[1]], "additional_kwargs": {}},
+        {"role": "user", "blocks": [], "additional_kwargs": 7},
+        {"role": "user", "blocks": [{"$slidemem": "base64", "as": "!"}], "additional_kwargs": {}},
+    ],
+)
+def test_a_message_whose_own_json_is_damaged_is_read_by_its_neutral_form(own: Any) -> None:
+    """An export may come from anywhere: what it says is shown, whatever stands beside."""
+    message = Message("user", (Part("text", "hello"),), raw=json.dumps({"llama_index": own}))
+
+    assert ChatMessage("hello") == codec().decode(message)
+    assert ChatMessage("hello") == codec().decode(replace(message, mark=Mark(("clamp",))))
 
 
 def test_a_long_number_comes_back() -> None:
