@@ -12,7 +12,7 @@ from llamaindex_slidemem.consolidator import LLMConsolidator
 from slidemem import ConfigurationError, Consolidator, Options
 
 _WINDOW_SHARE: Final = 0.75  # of the model's context window, as ChatMemoryBuffer
-_DEFAULT_LIMIT: Final = 3000
+DEFAULT_LIMIT: Final = 3000
 _OURS: Final[Mapping[str, str]] = {
     "max_tokens": "token_limit",
     "counter": "tokenizer_fn",
@@ -29,7 +29,7 @@ def limit_of(llm: Any, token_limit: int | None) -> int:
         ConfigurationError: the model does not tell its window.
     """
     if llm is None:
-        return _DEFAULT_LIMIT if token_limit is None else token_limit
+        return DEFAULT_LIMIT if token_limit is None else token_limit
     if token_limit:
         return token_limit
     try:

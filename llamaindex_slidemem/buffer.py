@@ -9,6 +9,7 @@ import copy
 import json
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from inspect import isfunction
 from typing import Any, Final, Literal, cast
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -24,6 +25,7 @@ from llamaindex_slidemem.counter import Tokenizer, TokenizerCounter, default_tok
 from llamaindex_slidemem.flow import AsyncFace, Face, SyncFace, last_turn, named, run, shown
 from llamaindex_slidemem.instrumentation import telling
 from llamaindex_slidemem.own_store import OwnChatStore
+from llamaindex_slidemem.saved import left_out, parsed, read
 from slidemem import (
     BudgetTooSmall,
     ConfigurationError,
@@ -342,21 +344,29 @@ class SlidingChatMemoryBuffer(BaseMemory):
     # ------------------------------------------------------------------ written down
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The memory with its conversation as JSON; without tokenizer, summarizer and stores."""
-        return {**super().to_dict(**kwargs), "session": self._session.export()}
+        """The memory with its conversation as JSON; without tokenizer, summarizer, `redact`, listener and stores."""
+        without = left_out(summarizer=self.summarizer, redact=self.redact)
+        return {**super().to_dict(**kwargs), "left_out": without, "session": self._session.export()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **kwargs: Any) -> SlidingChatMemoryBuffer:
         """The memory of `to_dict`'s object, which is not changed.
 
         Args:
-            data: the object.
-            **kwargs: what it does not hold: `tokenizer_fn`, `summarizer`, stores, `on_event`; or holds otherwise.
+            data: the object; or what `to_dict` gave of a ChatMemoryBuffer or a ChatSummaryMemoryBuffer, of which
+                this memory takes over limit, key and messages.
+            **kwargs: what it does not hold: `tokenizer_fn`, `summarizer`, `redact`, stores, `on_event`; or holds
+                otherwise. A model that wrote the archive is LlamaIndex's `Settings.llm` when none is given.
+
+        Raises:
+            InvalidExport: it cannot be read.
         """
-        fields = {key: value for key, value in data.items() if key not in {"class_name", "session"}}
-        memory = cls(**{**fields, **kwargs})
-        if "session" in data:
-            memory.restore(data["session"])
+        saved = read(data, kwargs)
+        memory = cls(**{**saved.fields, **kwargs})
+        if saved.session is not None:
+            memory.restore(saved.session)
+        for key, messages in saved.histories.items():
+            memory.chat_store.set_messages(key, messages)
         return memory
 
     def to_string(self) -> str:
@@ -366,17 +376,17 @@ class SlidingChatMemoryBuffer(BaseMemory):
     @classmethod
     def from_string(cls, json_str: str, **kwargs: Any) -> SlidingChatMemoryBuffer:
         """The memory of `to_string`'s text; see `from_dict`."""
-        return cls.from_dict(json.loads(json_str), **kwargs)
+        return cls.from_dict(cast("Mapping[str, Any]", parsed(json_str)), **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"memory": self.to_dict(), "tokenizer_fn": _picklable(self.tokenizer_fn)}
+        functions = {"summarizer": self.summarizer, "redact": self.redact, "on_event": self.on_event}
+        kept = {name: value for name, value in functions.items() if isfunction(value) and _picklable(value)}
+        return {"memory": self.to_dict(), "given": {"tokenizer_fn": _picklable(self.tokenizer_fn), **kept}}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        memory = dict(state["memory"])
-        session = memory.pop("session")
-        memory.pop("class_name")
-        self.__init__(**memory, tokenizer_fn=state["tokenizer_fn"])  # type: ignore[misc]  # as BaseComponent does
-        self.restore(session)
+        saved = read(state["memory"], state["given"])
+        self.__init__(**{**saved.fields, **state["given"]})  # type: ignore[misc]  # as BaseComponent does
+        self.restore(saved.session or {})
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SlidingChatMemoryBuffer:
         again = {name: getattr(self, name) for name in type(self).model_fields if name not in _HOMES}
@@ -390,10 +400,13 @@ class SlidingChatMemoryBuffer(BaseMemory):
         self._memory.restore(session, self.chat_store_key, replace=True)
 
 
-def _picklable(tokenizer_fn: Tokenizer) -> Tokenizer | None:
-    """The tokenizer where it can be pickled; None means LlamaIndex's own."""
+def _picklable(function: Tokenizer) -> Tokenizer | None:
+    """A function where it can be pickled; of a tokenizer None means LlamaIndex's own.
+
+    Models are not tried: LlamaIndex deletes what cannot be pickled from the model itself.
+    """
     try:
-        pickle.dumps(tokenizer_fn)
+        pickle.dumps(function)
     except Exception:  # noqa: BLE001  # a lambda, a tokenizer with a lock: each raises its own error
         return None
-    return tokenizer_fn
+    return function
