@@ -18,6 +18,7 @@ CORE = ROOT / "slidemem"
 PURE = [
     *(
         "messages",
+        "media",
         "present",
         "tokens",
         "estimate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import pickle
@@ -22,6 +23,7 @@ from llama_index.core.base.llms.types import (
     DocumentBlock,
     ImageBlock,
     TextBlock,
+    ThinkingBlock,
     ToolCallBlock,
 )
 from llama_index.core.storage.chat_store import SimpleChatStore
@@ -186,6 +188,7 @@ def test_a_block_survives_as_a_part_alone(block: Any) -> None:
     "part, text",
     [
         (Part("image", "", '{"type": "image", "source": {}}'), "[image]"),
+        (Part("audio", "", '{"type": "audio", "url": "no address"}'), "[audio]"),
         (Part("image", "", '{"type": "image_url", "image_url": "no address"}'), "[image]"),
         (Part("file", "", '{"type": "file", "file": {"file_id": "1"}}'), "[file]"),
         (Part("other", "", '{"type": "hologram"}'), "[other]"),
@@ -196,6 +199,61 @@ def test_a_block_survives_as_a_part_alone(block: Any) -> None:
 def test_a_part_of_an_unknown_shape_is_named(part: Part, text: str) -> None:
     """It is a text with what can be read of it, and no error."""
     assert TextBlock(text=text) == decoded(part)
+
+
+PNG, MP3 = base64.b64encode(b"\x89PNG"), base64.b64encode(b"ID3\xff")
+
+
+@pytest.mark.parametrize(
+    "kind, source, block",
+    [
+        (
+            "image",
+            {"type": "image", "base64": PNG.decode(), "mime_type": "image/png"},
+            ImageBlock.model_construct(image=PNG, image_mimetype="image/png"),
+        ),
+        (
+            "image",
+            {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+            ImageBlock(url="https://example.org/a.png"),
+        ),
+        (
+            "audio",
+            {"type": "audio", "base64": MP3.decode(), "mime_type": "audio/mp3"},
+            AudioBlock.model_construct(audio=MP3, format="mp3"),
+        ),
+        ("audio", {"type": "audio", "source": {"url": "https://e.org/a"}}, AudioBlock(url="https://e.org/a")),
+        (
+            "file",
+            {"type": "file", "base64": "JVBE", "mime_type": "application/pdf"},
+            DocumentBlock.model_construct(data=b"JVBE", document_mimetype="application/pdf", title=None),
+        ),
+        (
+            "file",
+            {"type": "file", "url": "https://example.org/a.pdf"},
+            DocumentBlock(url="https://example.org/a.pdf"),
+        ),
+        (
+            "reasoning",
+            {"type": "redacted_thinking", "data": "x"},
+            ThinkingBlock(content="", additional_information={"type": "redacted_thinking", "data": "x"}),
+        ),
+        *(
+            [
+                (
+                    "video",
+                    {"type": "video", "url": "https://example.org/a.mp4"},
+                    types.VideoBlock(url="https://example.org/a.mp4"),
+                )
+            ]
+            if hasattr(types, "VideoBlock")
+            else []
+        ),
+    ],
+)
+def test_media_in_another_frameworks_shape_are_blocks(kind: Any, source: dict[str, Any], block: Any) -> None:
+    """Anthropic's, Gemini's and LangChain's shapes are read by where the media are."""
+    assert block == decoded(Part(kind, "", json.dumps(source)))
 
 
 def test_a_version_without_video_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
