@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from li_models import FENCE, LIMIT, awaited, filled, history, texts, words
+from li_models import FENCE, LIMIT, awaited, cost, filled, history, texts, words
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import (
     AudioBlock,
@@ -31,7 +31,7 @@ from llama_index.core.storage.chat_store.loading import load_chat_store
 
 import llamaindex_slidemem
 from llamaindex_slidemem import LlamaIndexCodec, RememberedMessage, SlidingChatMemoryBuffer, TokenizerCounter
-from slidemem import Message, Part
+from slidemem import InvalidMessage, Message, Part
 from slidemem.stores.memory import MemoryStore
 
 
@@ -337,6 +337,143 @@ def test_a_chat_store_can_be_the_home_of_the_messages(*, twin: bool) -> None:
     else:
         memory.reset()
     assert ([], []) == (store.get_messages("meera"), memory.get())
+
+
+class Failing(SimpleChatStore):
+    """A chat store that counts its writes, and fails when it is told to."""
+
+    writes: list[str] = []  # noqa: RUF012  # pydantic copies it
+    failing: bool = False
+
+    def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
+        """Replace them."""
+        self.writes.append("set")
+        if self.failing:
+            raise OSError("no space")
+        super().set_messages(key, messages)
+
+    def add_message(self, key: str, message: ChatMessage, idx: int | None = None) -> None:
+        """Add one."""
+        self.writes.append("add")
+        if self.failing:
+            raise OSError("no space")
+        super().add_message(key, message, idx)
+
+
+@pytest.mark.parametrize("twin", [False, True])
+@pytest.mark.parametrize("given", ["other", "edited", "prompted"])
+def test_a_set_that_fails_leaves_the_history(given: str, *, twin: bool) -> None:
+    """It is one write of the store: where that fails, all messages are there, and where it does not, all new ones."""
+    store = Failing()
+    memory = filled(chat_store=store)
+    lists = {
+        "other": [ChatMessage("other"), ChatMessage(role="assistant", content="answer")],
+        "edited": [*history()[:70], ChatMessage("edited"), ChatMessage(role="assistant", content="answer")],
+        "prompted": [ChatMessage(role="system", content="You are kind."), *history()],
+    }
+
+    def put() -> None:
+        if twin:
+            awaited(memory.aset(lists[given]))
+        else:
+            memory.set(lists[given])
+
+    store.failing, store.writes = True, []
+    with pytest.raises(OSError, match="no space"):
+        put()
+    assert (history(), history(), ["set"]) == (store.get_messages("chat_history"), memory.get_all(), store.writes)
+    assert history()[-1] == memory.get()[-1]
+    store.failing, store.writes = False, []
+    put()
+
+    assert (lists[given], ["set"]) == (memory.get_all(), store.writes)
+
+
+def test_a_set_of_a_message_that_cannot_be_stored_changes_nothing() -> None:
+    """History and archive stay, wherever they are kept."""
+    for options in ({}, {"chat_store": SimpleChatStore()}):
+        memory = filled(**options)
+        before = memory.get(), memory.session.archive()
+
+        with pytest.raises(InvalidMessage, match="message 1"):
+            memory.set(
+                [ChatMessage("other"), ChatMessage(role="user", content="x", additional_kwargs={"a": 10**5000})]
+            )
+
+        assert before == (memory.get(), memory.session.archive())
+        assert history() == memory.get_all()
+
+
+class Rows(SimpleChatStore):
+    """A chat store as databases are: messages as JSON text, read anew each time, its deletes not to be called."""
+
+    rows: dict[str, list[str]] = {}  # noqa: RUF012  # pydantic copies it
+
+    def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
+        """Replace them."""
+        self.rows[key] = [message.model_dump_json() for message in messages]
+
+    def get_messages(self, key: str) -> list[ChatMessage]:
+        """New ones each time."""
+        return [ChatMessage.model_validate_json(row) for row in self.rows.get(key, [])]
+
+    def add_message(self, key: str, message: ChatMessage, idx: int | None = None) -> None:
+        """Add one."""
+        self.rows.setdefault(key, []).append(message.model_dump_json())
+
+    def delete_messages(self, key: str) -> Any:
+        """Never called."""
+        raise AssertionError("deletes differ from store to store")
+
+    delete_message = delete_last_message = delete_messages  # type: ignore[assignment]  # never called
+
+    def get_keys(self) -> Any:
+        """Never called: some stores list their whole database."""
+        raise AssertionError("the keys are the user's")
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_filled_store_is_picked_up_as_it_is(tmp_path: Any, *, twin: bool) -> None:
+    """run-llama/llama_index 13308, 9928: by its key, within the limit at once, archived with the next message."""
+    store = Rows(rows={"meera": [message.model_dump_json() for message in history()]})
+    given: dict[str, Any] = {"chat_store": store, "records": f"sqlite:///{tmp_path / 'records.db'}"}
+
+    memory = filled(turns=0, chat_store_key="meera", **given)
+    first = memory.get()
+    said = [ChatMessage("And the last one?"), ChatMessage(role="assistant", content="PNR-0039.")]
+    if twin:
+        awaited(memory.aput_messages(said))
+    else:
+        memory.put_messages(said)
+    again = filled(turns=0, chat_store_key="meera", **given)
+
+    assert (history()[-1], True) == (first[-1], cost(first) <= LIMIT)
+    assert (FENCE in texts(again.get())[0], 82) == (True, len(again.get_all()))
+    assert memory.get() == again.get()
+    assert [] == filled(turns=0, chat_store_key="other", **given).get_all()
+
+
+def test_messages_that_have_left_the_window_can_be_read() -> None:
+    """run-llama/llama_index 19751: all of them, from the memory and from its chat store, archived or not."""
+    memory = filled()
+
+    assert len(memory.get()) < 80
+    assert history() == memory.get_all() == memory.chat_store.get_messages("chat_history")
+
+
+def test_one_object_may_serve_two_sessions() -> None:
+    """run-llama/llama_index 22701: by its key, each with messages, archive and pins of its own."""
+    for options in ({}, {"chat_store": SimpleChatStore()}):
+        memory = filled(**options)
+        memory.session.pin("likes tea")
+
+        memory.chat_store_key = "second"
+        memory.put(ChatMessage("Who am I?"))
+        second = texts(memory.get()), memory.session.pins()
+        memory.chat_store_key = "chat_history"
+
+        assert (["user: Who am I?"], ()) == second
+        assert (history(), True) == (memory.get_all(), "likes tea" in (memory.get()[0].content or ""))
 
 
 def test_what_a_chat_store_holds_is_apart_from_what_is_handed_out() -> None:
