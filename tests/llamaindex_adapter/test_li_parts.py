@@ -453,6 +453,72 @@ def test_a_filled_store_is_picked_up_as_it_is(tmp_path: Any, *, twin: bool) -> N
     assert [] == filled(turns=0, chat_store_key="other", **given).get_all()
 
 
+class Adding(SimpleChatStore):
+    """A chat store that adds what it is to set, and refuses an empty list: LlamaIndex's SQLiteChatStore does."""
+
+    stuck: bool = False
+
+    def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
+        """Add them."""
+        if not messages:
+            raise ValueError("no rows")
+        self.store.setdefault(key, []).extend(messages)
+
+    def delete_messages(self, key: str) -> Any:
+        """Delete them, and say nothing."""
+        if not self.stuck:
+            self.store.pop(key, None)
+
+
+class Silent(Adding):
+    """One that takes an empty list, and does nothing."""
+
+    def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
+        """Add them."""
+        self.store.setdefault(key, []).extend(messages)
+
+
+@pytest.mark.parametrize("kind", [Adding, Silent])
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_chat_store_that_adds_what_it_is_to_set_is_emptied_first(kind: Any, *, twin: bool) -> None:
+    """An edit, another conversation and a reset leave what they say, once."""
+    store = kind()
+    memory = filled(chat_store=store)
+
+    async def through() -> list[list[ChatMessage]]:
+        seen = []
+        for given in ([*history()[:78], ChatMessage("edited")], [ChatMessage("other")], []):
+            await memory.aset(given)
+            seen.append(await memory.aget_all())
+        await memory.aput(ChatMessage("again"))
+        await memory.areset()
+        return [*seen, await memory.aget_all()]
+
+    def sync() -> list[list[ChatMessage]]:
+        seen = []
+        for given in ([*history()[:78], ChatMessage("edited")], [ChatMessage("other")], []):
+            memory.set(given)
+            seen.append(memory.get_all())
+        memory.put(ChatMessage("again"))
+        memory.reset()
+        return [*seen, memory.get_all()]
+
+    seen = awaited(through()) if twin else sync()
+
+    assert [[*history()[:78], ChatMessage("edited")], [ChatMessage("other")], [], []] == seen
+
+
+def test_a_chat_store_that_cannot_be_emptied_says_so() -> None:
+    """Its own error comes through, and the messages are there."""
+    store = Adding(stuck=True)
+    memory = filled(turns=1, chat_store=store)
+
+    with pytest.raises(ValueError, match="no rows"):
+        memory.reset()
+
+    assert history(1) == memory.get_all()
+
+
 def test_messages_that_have_left_the_window_can_be_read() -> None:
     """run-llama/llama_index 19751: all of them, from the memory and from its chat store, archived or not."""
     memory = filled()
