@@ -36,9 +36,11 @@ from slidemem import (
     Part,
     SlideMem,
     Stats,
+    TextRecords,
 )
 
 _BESIDE: Final = ("on_overflow", "media_tokens", "store", "records", "redact", "on_event")
+_IN_CHAT_STORE: Final = "chat_store"
 _HOMES: Final = frozenset({"chat_store", "store", "records"})
 _ANEW: Final = _HOMES | {
     *("token_limit", "tokenizer_fn", "chat_store_key", "summarizer", "media_tokens", "options", "redact", "on_event")
@@ -67,7 +69,8 @@ class SlidingChatMemoryBuffer(BaseMemory):
             `"last_turn"`, which hands out the newest user message with what follows it, whatever that takes.
         media_tokens: flat price in tokens by kind (`image`, `audio`, `video`, `file`).
         store: where everything is kept without `chat_store`: a slidemem store, or its URL.
-        records: where archive and pins are kept beside a `chat_store`: a slidemem store, or its URL.
+        records: where archive and pins are kept beside a `chat_store`: a slidemem store, or its URL; or
+            `"chat_store"`, in that store, under the key with `.slidemem` behind it.
         redact: changes texts before anything is made of them that outlives the window, see `slidemem.SlideMem`.
         on_event: called with each `slidemem.Event`, which LlamaIndex's dispatcher hears of too.
         options: slidemem's options, see `slidemem.Options`.
@@ -207,8 +210,10 @@ class SlidingChatMemoryBuffer(BaseMemory):
             raise ConfigurationError("records keeps the archive beside a chat_store: give that too, or store instead")
         if given is None:
             return {"store": MemoryStore() if self.store is None else self.store}
-        records = MemoryStore() if self.records is None else self.records
-        return {"transcript": ChatStoreLog(given, self._codec), "records": records}
+        log = ChatStoreLog(given, self._codec)
+        if self.records == _IN_CHAT_STORE:
+            return {"transcript": log, "records": TextRecords(log)}
+        return {"transcript": log, "records": MemoryStore() if self.records is None else self.records}
 
     def _configure(self) -> None:
         check_known((), self.options)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Final
 
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.storage.chat_store import SimpleChatStore
 from llama_index.core.storage.chat_store.base import BaseChatStore
 
 from llamaindex_slidemem.codec import LlamaIndexCodec
 from slidemem import Message
 
+_BESIDE: Final = ".slidemem"  # behind a session's key, where its records are kept in the same store
+
 
 class _Log(ABC):
-    """A chat store as slidemem's `RewritableLog`; a session's id is the store's key.
+    """A chat store as slidemem's `RewritableLog`, and its `Texts`; a session's id is the store's key.
 
     Args:
         store: the chat store.
@@ -43,11 +46,13 @@ class _Log(ABC):
         if not messages:
             await self.clear(session)
             return
-        said = [self._codec.decode(message) for message in messages]
-        await self._set(session, said)
-        if len(await self._get(session)) != len(said):
-            await self._delete(session)
-            await self._set(session, said)
+        await self._put(session, [self._codec.decode(message) for message in messages])
+
+    async def _put(self, key: str, said: list[ChatMessage]) -> None:
+        await self._set(key, said)
+        if len(await self._get(key)) != len(said):
+            await self._delete(key)
+            await self._set(key, said)
 
     async def clear(self, session: str) -> None:
         """Leave no message under the key."""
@@ -60,6 +65,15 @@ class _Log(ABC):
             return
         if await self._get(session):
             await self._delete(session)
+
+    async def load(self, session: str) -> str | None:
+        """See `slidemem.Texts`: the text under the key beside the session's."""
+        kept = await self._get(f"{session}{_BESIDE}")
+        return kept[0].content if kept else None
+
+    async def save(self, session: str, text: str) -> None:
+        """See `slidemem.Texts`."""
+        await self._put(f"{session}{_BESIDE}", [ChatMessage(role=MessageRole.SYSTEM, content=text)])
 
     @abstractmethod
     async def _get(self, key: str) -> Sequence[ChatMessage]:

@@ -38,6 +38,7 @@ from slidemem.state import Branch, Pin
 from slidemem.stores.log import MessageLog, RewritableLog
 from slidemem.stores.memory import MemoryStore
 from slidemem.stores.sqlite import SQLiteStore
+from slidemem.stores.text import TextRecords, Texts
 from slidemem.tokens import TokenCounter, approximate_counter, count_tokens, tiktoken_counter
 
 __version__ = "0.1.0"
@@ -87,6 +88,8 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "SummaryRequest",
+    "TextRecords",
+    "Texts",
     "TokenCounter",
     "ToolCall",
     "TranscriptMismatch",

@@ -519,6 +519,30 @@ def test_a_chat_store_that_cannot_be_emptied_says_so() -> None:
     assert history(1) == memory.get_all()
 
 
+@pytest.mark.parametrize("twin", [False, True])
+def test_records_can_be_kept_in_the_chat_store(*, twin: bool) -> None:
+    """Only when asked, since its keys are the user's list of sessions; archive and pins survive a restart there."""
+    store = Adding()  # the hardest one
+    given: dict[str, Any] = {"chat_store": store, "chat_store_key": "meera", "records": "chat_store"}
+    memory = filled(turns=0, **given)
+    if twin:
+        awaited(memory.aput_messages(history()))
+    else:
+        memory.put_messages(history())
+    memory.session.pin("likes tea")
+    again = filled(turns=0, **given)
+
+    assert (memory.get(), history()) == (again.get(), again.get_all())
+    assert all(text in (again.get()[0].content or "") for text in (FENCE, "likes tea"))
+    assert (["meera", "meera.slidemem"], history()) == (store.get_keys(), store.get_messages("meera"))
+    assert 1 == len(store.get_messages("meera.slidemem"))
+    memory.reset()
+    assert ([], []) == (filled(turns=0, **given).get_all(), filled(turns=0, **given).get())
+    asked_for_nothing = SimpleChatStore()
+    filled(chat_store=asked_for_nothing, chat_store_key="meera")
+    assert ["meera"] == asked_for_nothing.get_keys()
+
+
 def test_messages_that_have_left_the_window_can_be_read() -> None:
     """run-llama/llama_index 19751: all of them, from the memory and from its chat store, archived or not."""
     memory = filled()
