@@ -9,28 +9,41 @@ import copy
 import json
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from inspect import isfunction
+from typing import Any, Final, Literal, cast
 
-from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from llama_index.core.llms.llm import LLM
 from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY, BaseMemory
 from llama_index.core.storage.chat_store.base import BaseChatStore
 
+from llamaindex_slidemem.arguments import check_known, consolidator_of, limit_of, reserve_of
 from llamaindex_slidemem.chat_store import ChatStoreLog
 from llamaindex_slidemem.codec import LlamaIndexCodec
-from llamaindex_slidemem.consolidator import LLMConsolidator
 from llamaindex_slidemem.counter import Tokenizer, TokenizerCounter, default_tokenizer
-from llamaindex_slidemem.flow import AsyncFace, Face, SyncFace, last_turn, named, put_in_place, run, shown
+from llamaindex_slidemem.flow import AsyncFace, Face, SyncFace, last_turn, named, run, shown
 from llamaindex_slidemem.instrumentation import telling
-from slidemem import BudgetTooSmall, ConversationMemory, Event, MemoryStore, Message, Options, Part, SlideMem, Stats
+from llamaindex_slidemem.own_store import OwnChatStore
+from llamaindex_slidemem.saved import left_out, parsed, read
+from slidemem import (
+    BudgetTooSmall,
+    ConfigurationError,
+    ConversationMemory,
+    Event,
+    MemoryStore,
+    Message,
+    Part,
+    SlideMem,
+    Stats,
+    TextRecords,
+)
 
-_WINDOW_SHARE: Final = 0.75  # of the model's context window, as ChatMemoryBuffer
-_DEFAULT_LIMIT: Final = 3000
+_BESIDE: Final = ("on_overflow", "media_tokens", "store", "records", "redact", "on_event")
+_IN_CHAT_STORE: Final = "chat_store"
 _HOMES: Final = frozenset({"chat_store", "store", "records"})
 _ANEW: Final = _HOMES | {
-    *("token_limit", "tokenizer_fn", "chat_store_key", "summarizer", "media_tokens", "options", "on_event")
+    *("token_limit", "tokenizer_fn", "chat_store_key", "summarizer", "media_tokens", "options", "redact", "on_event")
 }
 
 
@@ -46,7 +59,8 @@ class SlidingChatMemoryBuffer(BaseMemory):
     Attributes:
         token_limit: budget of what `get` returns, in tokens; may be assigned.
         tokenizer_fn: a text's tokens as a list.
-        chat_store: a LlamaIndex chat store that is the home of the messages; None keeps them in `store`.
+        chat_store: a LlamaIndex chat store that is the home of the messages; where none is given, they are in
+            `store`, and this reads and persists them all the same.
         chat_store_key: name of the conversation in its store.
         summarizer: what writes the archive: a LlamaIndex `LLM`, a function `summarize(messages) -> str` (messages as
             OpenAI-format dicts), sync or async, or a slidemem `Consolidator`. None takes sentences from the
@@ -55,7 +69,9 @@ class SlidingChatMemoryBuffer(BaseMemory):
             `"last_turn"`, which hands out the newest user message with what follows it, whatever that takes.
         media_tokens: flat price in tokens by kind (`image`, `audio`, `video`, `file`).
         store: where everything is kept without `chat_store`: a slidemem store, or its URL.
-        records: where archive and pins are kept beside a `chat_store`: a slidemem store, or its URL.
+        records: where archive and pins are kept beside a `chat_store`: a slidemem store, or its URL; or
+            `"chat_store"`, in that store, under the key with `.slidemem` behind it.
+        redact: changes texts before anything is made of them that outlives the window, see `slidemem.SlideMem`.
         on_event: called with each `slidemem.Event`, which LlamaIndex's dispatcher hears of too.
         options: slidemem's options, see `slidemem.Options`.
     """
@@ -64,18 +80,20 @@ class SlidingChatMemoryBuffer(BaseMemory):
 
     token_limit: int = Field(default=-1, validate_default=True)
     tokenizer_fn: Tokenizer = Field(default_factory=default_tokenizer, exclude=True)
-    chat_store: BaseChatStore | None = Field(default=None, exclude=True)
+    chat_store: BaseChatStore = Field(default=cast("BaseChatStore", None), exclude=True)  # one's own from then on
     chat_store_key: str = DEFAULT_CHAT_STORE_KEY
     summarizer: Any = Field(default=None, exclude=True)
     on_overflow: Literal["raise", "last_turn"] = "raise"
     media_tokens: dict[str, int] | None = None
     store: Any = Field(default=None, exclude=True)
     records: Any = Field(default=None, exclude=True)
+    redact: Callable[[str], str] | None = Field(default=None, exclude=True)
     on_event: Callable[[Event], None] | None = Field(default=None, exclude=True)
     options: dict[str, Any] = Field(default_factory=dict)
 
     _codec: LlamaIndexCodec = PrivateAttr(default_factory=LlamaIndexCodec)
     _home: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _own: OwnChatStore | None = PrivateAttr(default=None)
     _memory: SlideMem = PrivateAttr()
     _session: ConversationMemory = PrivateAttr()
 
@@ -92,9 +110,14 @@ class SlidingChatMemoryBuffer(BaseMemory):
     @field_validator("token_limit", mode="before")
     @classmethod
     def _positive(cls, limit: Any) -> Any:
-        if limit is None or (isinstance(limit, int) and limit < 1):
+        if limit is None or isinstance(limit, bool) or (isinstance(limit, int) and limit < 1):
             raise ValueError("Token limit must be set and greater than 0.")
         return limit
+
+    @field_validator("chat_store", mode="wrap")
+    @classmethod
+    def _given_or_own(cls, chat_store: Any, read: Callable[[Any], BaseChatStore]) -> BaseChatStore | None:
+        return None if chat_store is None else read(chat_store)
 
     @field_validator("tokenizer_fn", mode="before")
     @classmethod
@@ -124,26 +147,22 @@ class SlidingChatMemoryBuffer(BaseMemory):
             token_limit: budget in tokens; left out, the model's, and without a model 3,000.
             tokenizer_fn: a text's tokens as a list; left out, LlamaIndex's own.
             summarizer: what writes the archive, see the class.
-            **options: `on_overflow`, `media_tokens`, `store`, `records`, `on_event`, and any of `slidemem.Options`.
+            **options: `on_overflow`, `media_tokens`, `store`, `records`, `redact`, `on_event`, and any of
+                `slidemem.Options`.
 
         Raises:
             ValueError: an option is unknown, or the limit is less than 1.
             ConfigurationError: an option is wrong; a ValueError too.
         """
-        own = {"on_overflow", "media_tokens", "store", "records", "on_event"}
-        unknown = {key: value for key, value in options.items() if key not in {*own, *Options.model_fields}}
-        if unknown:
-            raise ValueError(f"Unexpected kwargs: {unknown}")
-        if llm is not None:
-            token_limit = token_limit or int(llm.metadata.context_window * _WINDOW_SHARE)
+        check_known(_BESIDE, options)
         memory = cls(
-            token_limit=_DEFAULT_LIMIT if token_limit is None else token_limit,
+            token_limit=limit_of(llm, token_limit),
             tokenizer_fn=tokenizer_fn,
             chat_store=chat_store,
             chat_store_key=chat_store_key,
             summarizer=summarizer,
-            options={key: value for key, value in options.items() if key not in own},
-            **{key: value for key, value in options.items() if key in own},
+            options={key: value for key, value in options.items() if key not in _BESIDE},
+            **{key: value for key, value in options.items() if key in _BESIDE},
         )
         if chat_history is not None:
             memory.set(chat_history)
@@ -154,6 +173,8 @@ class SlidingChatMemoryBuffer(BaseMemory):
             super().__setattr__(name, value)
             return
         before, home = getattr(self, name), self._home
+        if name == "chat_store" and value is None and before is self._own:
+            return  # it is private already
         super().__setattr__(name, value)
         try:
             self._home = self._opened() if name in _HOMES else home
@@ -180,21 +201,35 @@ class SlidingChatMemoryBuffer(BaseMemory):
 
     def _opened(self) -> dict[str, Any]:
         """Where messages and the rest are kept; opened once, however often the limit changes."""
-        if self.chat_store is None:
-            return {"store": MemoryStore() if self.store is None else self.store, "records": self.records}
-        records = MemoryStore() if self.records is None else self.records
-        return {"store": self.store, "transcript": ChatStoreLog(self.chat_store, self._codec), "records": records}
+        given = None if self.chat_store is self._own else self.chat_store
+        if given is not None and self.store is not None:
+            raise ConfigurationError("chat_store and store are both a home of the messages: give one, not both")
+        if isinstance(given, OwnChatStore):  # another memory's
+            return {"store": given.home}
+        if given is None and self.records is not None:
+            raise ConfigurationError("records keeps the archive beside a chat_store: give that too, or store instead")
+        if given is None:
+            return {"store": MemoryStore() if self.store is None else self.store}
+        log = ChatStoreLog(given, self._codec)
+        if self.records == _IN_CHAT_STORE:
+            return {"transcript": log, "records": TextRecords(log)}
+        return {"transcript": log, "records": MemoryStore() if self.records is None else self.records}
 
     def _configure(self) -> None:
+        check_known((), self.options)
         self._memory = SlideMem(
             **self._home,
             **self.options,
             max_tokens=self.token_limit,
             counter=TokenizerCounter(self.tokenizer_fn, self.media_tokens),
+            redact=self.redact,
             on_event=telling(self.on_event),
-            **_consolidator(self.summarizer),
+            **consolidator_of(self.summarizer),
         )
         self._session = self._memory.session(self.chat_store_key)
+        if "store" in self._home:
+            self._own = OwnChatStore(self._memory, self._codec)
+            super().__setattr__("chat_store", self._own)
 
     # ------------------------------------------------------------------ read
 
@@ -215,6 +250,7 @@ class SlidingChatMemoryBuffer(BaseMemory):
         Raises:
             ValueError: `initial_token_count` is larger than the limit, and `on_overflow` is `"raise"`.
             BudgetTooSmall: it leaves no room for the newest message, and `on_overflow` is `"raise"`.
+            ConfigurationError: `initial_token_count` is no whole number of 0 or more.
         """
         return run(self._got(SyncFace(self._session), input, initial_token_count), "aget")
 
@@ -228,13 +264,13 @@ class SlidingChatMemoryBuffer(BaseMemory):
         return await self._got(AsyncFace(self._session), input, initial_token_count)
 
     async def _got(self, face: Face, said: str | ChatMessage | None, reserve: int) -> list[ChatMessage]:
-        asked = self._asked(said)
+        asked, tokens = self._asked(said), reserve_of(reserve)
+        if tokens > self.token_limit and self.on_overflow == "raise":
+            raise ValueError("Initial token count exceeds token limit")
         try:
-            messages = await shown(face, asked, reserve)
+            messages = await shown(face, asked, min(tokens, self.token_limit))
         except BudgetTooSmall:
             if self.on_overflow == "raise":
-                if reserve > self.token_limit:
-                    raise ValueError("Initial token count exceeds token limit") from None
                 raise
             messages = await last_turn(face)
         return [self._codec.remembered(message) for message in messages]
@@ -286,17 +322,19 @@ class SlidingChatMemoryBuffer(BaseMemory):
         """Make a list the conversation; an empty one ends it.
 
         A list that goes on from what is stored, or is the end of it, keeps the archive of what came before; one
-        that differs keeps it up to the difference; one that shares nothing begins anew.
+        that differs keeps it up to the difference; one that shares nothing begins anew. System messages at its head
+        take the place of those that are stored.
 
         Raises:
             InvalidMessage: one of the messages cannot be read; nothing has changed.
             AsyncOnly: the summarizer has to be awaited: use `aset`.
         """
-        run(put_in_place(SyncFace(self._session), self._codec.encode_all(messages)), "aset")
+        with named("aset"):
+            self._session.reconcile(self._codec.encode_all(messages), replace=True)
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
         """Async twin of `set`."""
-        await put_in_place(AsyncFace(self._session), self._codec.encode_all(messages))
+        await self._session.areconcile(self._codec.encode_all(messages), replace=True)
 
     def reset(self) -> None:
         """Delete the conversation for good: messages, archive, pins."""
@@ -311,21 +349,29 @@ class SlidingChatMemoryBuffer(BaseMemory):
     # ------------------------------------------------------------------ written down
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The memory with its conversation as JSON; without tokenizer, summarizer and stores."""
-        return {**super().to_dict(**kwargs), "session": self._session.export()}
+        """The memory with its conversation as JSON; without tokenizer, summarizer, `redact`, listener and stores."""
+        without = left_out(summarizer=self.summarizer, redact=self.redact)
+        return {**super().to_dict(**kwargs), "left_out": without, "session": self._session.export()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **kwargs: Any) -> SlidingChatMemoryBuffer:
         """The memory of `to_dict`'s object, which is not changed.
 
         Args:
-            data: the object.
-            **kwargs: what it does not hold: `tokenizer_fn`, `summarizer`, stores, `on_event`; or holds otherwise.
+            data: the object; or what `to_dict` gave of a ChatMemoryBuffer or a ChatSummaryMemoryBuffer, of which
+                this memory takes over limit, key and messages.
+            **kwargs: what it does not hold: `tokenizer_fn`, `summarizer`, `redact`, stores, `on_event`; or holds
+                otherwise. A model that wrote the archive is LlamaIndex's `Settings.llm` when none is given.
+
+        Raises:
+            InvalidExport: it cannot be read.
         """
-        fields = {key: value for key, value in data.items() if key not in {"class_name", "session"}}
-        memory = cls(**{**fields, **kwargs})
-        if "session" in data:
-            memory.restore(data["session"])
+        saved = read(data, kwargs)
+        memory = cls(**{**saved.fields, **kwargs})
+        if saved.session is not None:
+            memory.restore(saved.session)
+        for key, messages in saved.histories.items():
+            memory.chat_store.set_messages(key, messages)
         return memory
 
     def to_string(self) -> str:
@@ -335,21 +381,22 @@ class SlidingChatMemoryBuffer(BaseMemory):
     @classmethod
     def from_string(cls, json_str: str, **kwargs: Any) -> SlidingChatMemoryBuffer:
         """The memory of `to_string`'s text; see `from_dict`."""
-        return cls.from_dict(json.loads(json_str), **kwargs)
+        return cls.from_dict(cast("Mapping[str, Any]", parsed(json_str)), **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"memory": self.to_dict(), "tokenizer_fn": _picklable(self.tokenizer_fn)}
+        functions = {"summarizer": self.summarizer, "redact": self.redact, "on_event": self.on_event}
+        kept = {name: value for name, value in functions.items() if isfunction(value) and _picklable(value)}
+        return {"memory": self.to_dict(), "given": {"tokenizer_fn": _picklable(self.tokenizer_fn), **kept}}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        memory = dict(state["memory"])
-        session = memory.pop("session")
-        memory.pop("class_name")
-        self.__init__(**memory, tokenizer_fn=state["tokenizer_fn"])  # type: ignore[misc]  # as BaseComponent does
-        self.restore(session)
+        saved = read(state["memory"], state["given"])
+        self.__init__(**{**saved.fields, **state["given"]})  # type: ignore[misc]  # as BaseComponent does
+        self.restore(saved.session or {})
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SlidingChatMemoryBuffer:
         again = {name: getattr(self, name) for name in type(self).model_fields if name not in _HOMES}
-        copied = type(self)(**again, chat_store=copy.deepcopy(self.chat_store, memo))
+        given = None if self.chat_store is self._own else copy.deepcopy(self.chat_store, memo)
+        copied = type(self)(**again, chat_store=given)
         copied.restore(self._session.export())
         return copied
 
@@ -358,17 +405,13 @@ class SlidingChatMemoryBuffer(BaseMemory):
         self._memory.restore(session, self.chat_store_key, replace=True)
 
 
-def _consolidator(summarizer: Any) -> dict[str, Any]:
-    """The argument that a summarizer means; none for None, which leaves slidemem's own."""
-    if summarizer is None:
-        return {}
-    return {"consolidator": LLMConsolidator(summarizer) if isinstance(summarizer, BaseLLM) else summarizer}
+def _picklable(function: Tokenizer) -> Tokenizer | None:
+    """A function where it can be pickled; of a tokenizer None means LlamaIndex's own.
 
-
-def _picklable(tokenizer_fn: Tokenizer) -> Tokenizer | None:
-    """The tokenizer where it can be pickled; None means LlamaIndex's own."""
+    Models are not tried: LlamaIndex deletes what cannot be pickled from the model itself.
+    """
     try:
-        pickle.dumps(tokenizer_fn)
+        pickle.dumps(function)
     except Exception:  # noqa: BLE001  # a lambda, a tokenizer with a lock: each raises its own error
         return None
-    return tokenizer_fn
+    return function

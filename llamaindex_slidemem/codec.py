@@ -8,9 +8,9 @@ ask whether a file is still there, and double what `additional_kwargs["images"]`
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage, ContentBlock, MessageRole, TextBlock, ToolCallBlock
@@ -45,6 +45,14 @@ class _Unwritable(Exception):
     """A field that cannot be written as JSON; the text names it."""
 
 
+class _Came(NamedTuple):
+    """A message as it came."""
+
+    role: MessageRole
+    blocks: list[BaseModel]
+    kwargs: dict[str, Any]
+
+
 class LlamaIndexCodec:
     """A `MessageCodec` of `ChatMessage`.
 
@@ -66,7 +74,8 @@ class LlamaIndexCodec:
             index: its position in the caller's list, for the error.
 
         Raises:
-            InvalidMessage: it is no ChatMessage, or a field of it cannot be written as JSON: it holds itself, say.
+            InvalidMessage: it is no ChatMessage, or a field of it cannot be read or written as JSON: it holds
+                itself, say.
         """
         if not isinstance(message, ChatMessage):
             raise InvalidMessage(f"expected a ChatMessage, got {type(message).__name__}", index)
@@ -74,6 +83,8 @@ class LlamaIndexCodec:
             return self._encoded(message)
         except _Unwritable as unwritable:
             raise InvalidMessage(str(unwritable), index) from unwritable
+        except (AttributeError, KeyError, TypeError, ValueError) as fault:  # built without validation
+            raise InvalidMessage(f"no valid ChatMessage ({type(fault).__name__}: {fault!s:.200})", index) from fault
 
     def _encoded(self, message: ChatMessage) -> Message:
         said = message.additional_kwargs
@@ -86,7 +97,7 @@ class LlamaIndexCodec:
             name=_text_or_none(said.get("name")),
             mark=message.mark if isinstance(message, RememberedMessage) else None,
         )
-        if self._rebuilt(neutral, {}, ChatMessage) == message:
+        if self._rebuilt(neutral, _Came(MessageRole(role), [], {}), ChatMessage) == message:
             return neutral
         return replace(neutral, raw=json.dumps({_KEY: self._raw(message)}))
 
@@ -94,8 +105,10 @@ class LlamaIndexCodec:
         """The neutral forms of messages.
 
         Raises:
-            InvalidMessage: one of them cannot be read; its `index` says which.
+            InvalidMessage: one of them cannot be read; its `index` says which. Or they are no list.
         """
+        if isinstance(messages, (str, bytes, Mapping, BaseModel)) or not isinstance(messages, Iterable):
+            raise InvalidMessage(f"expected a list of ChatMessages, got {type(messages).__name__}")
         return [self.encode(message, index) for index, message in enumerate(messages)]
 
     def decode(self, message: Message) -> ChatMessage:
@@ -119,32 +132,36 @@ class LlamaIndexCodec:
         }
 
     def _built(self, message: Message, kind: type[Kind]) -> Kind:
-        raw = _own(message.raw)
-        if not raw or message.mark is not None:
-            return self._rebuilt(message, raw, kind)
-        blocks = [_block(self._values.unpack(block)) for block in raw["blocks"]]
-        return _constructed(kind, MessageRole(raw["role"]), blocks, self._kwargs(raw))
+        came = self._came(message)
+        if came is None or message.mark is not None:
+            return self._rebuilt(message, came or _Came(MessageRole(message.role), [], {}), kind)
+        return _constructed(kind, *came)
 
-    def _kwargs(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: self._values.unpack(value) for key, value in raw.get("additional_kwargs", {}).items()}
+    def _came(self, message: Message) -> _Came | None:
+        """The message as it came; None where another codec, or nobody, wrote its JSON, or it is damaged."""
+        own = _own(message.raw)
+        if not own:
+            return None
+        try:
+            blocks = [_block(self._values.unpack(block)) for block in own["blocks"]]
+            kwargs = {key: self._values.unpack(value) for key, value in own["additional_kwargs"].items()}
+            return _Came(MessageRole(own["role"]), blocks, kwargs)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
 
-    def _rebuilt(self, message: Message, raw: Mapping[str, Any], kind: type[Kind]) -> Kind:
-        """The message of its neutral fields, with what they do not say taken from `raw`."""
-        role = MessageRole(raw.get("role", message.role))
-        if ROLES[role] != message.role:
-            role = MessageRole(message.role)
-        came = self._kwargs(raw)
-        kwargs = {key: value for key, value in came.items() if key not in _SAID_BESIDE}
+    def _rebuilt(self, message: Message, came: _Came, kind: type[Kind]) -> Kind:
+        """The message of its neutral fields, with what they do not say taken from how it came."""
+        role = came.role if ROLES[came.role] == message.role else MessageRole(message.role)
+        kwargs = {key: value for key, value in came.kwargs.items() if key not in _SAID_BESIDE}
         if message.name is not None:
             kwargs["name"] = message.name
         if message.tool_call_id is not None:
             kwargs["tool_call_id"] = message.tool_call_id
-        there = [_block(self._values.unpack(block)) for block in raw.get("blocks", ())]
-        calls = [block for block in there if isinstance(block, ToolCallBlock)]
-        older = not calls and not came.keys().isdisjoint({"tool_calls", "function_call"})
-        if message.tool_calls and (older or "tool_calls" in came):
+        calls = [block for block in came.blocks if isinstance(block, ToolCallBlock)]
+        older = not calls and not came.kwargs.keys().isdisjoint({"tool_calls", "function_call"})
+        if message.tool_calls and (older or "tool_calls" in came.kwargs):
             kwargs["tool_calls"] = [_openai_call(call) for call in message.tool_calls]
-        blocks = _blocks(message.parts, there)
+        blocks = _blocks(message.parts, came.blocks)
         if not older:
             blocks.extend(_call_blocks(message.tool_calls, calls))
         return _constructed(kind, role, blocks, kwargs)

@@ -1,4 +1,4 @@
-"""Decides what `get` and `set` come to, once for sync and async callers.
+"""Decides what `get` comes to, once for sync and async callers.
 
 Coroutines over a face of the session: the sync face never suspends, so that `run` drives them without an event
 loop, in a notebook too.
@@ -30,10 +30,6 @@ class Face(Protocol):
         """See `ConversationMemory.transcript`."""
         ...
 
-    async def reconcile(self, messages: Sequence[Message]) -> object:
-        """See `ConversationMemory.reconcile`, with `replace=True`."""
-        ...
-
 
 class SyncFace:
     """A session for sync callers; nothing suspends."""
@@ -49,10 +45,6 @@ class SyncFace:
         """See `Face`."""
         return self._session.transcript()
 
-    async def reconcile(self, messages: Sequence[Message]) -> object:
-        """See `Face`."""
-        return self._session.reconcile(messages, replace=True)
-
 
 class AsyncFace:
     """A session for async callers."""
@@ -67,10 +59,6 @@ class AsyncFace:
     async def transcript(self) -> tuple[Message, ...]:
         """See `Face`."""
         return await self._session.atranscript()
-
-    async def reconcile(self, messages: Sequence[Message]) -> object:
-        """See `Face`."""
-        return await self._session.areconcile(messages, replace=True)
 
 
 def run(flow: Coroutine[Any, Any, Result], twin: str) -> Result:
@@ -115,20 +103,6 @@ async def last_turn(face: Face) -> Sequence[Message]:
     turn = SlideMem(max_tokens=_UNBOUNDED, counter=len, consolidator=None, mode="manual").session("turn")
     turn.append((*system, *messages[start:]))
     return turn.context().messages
-
-
-async def put_in_place(face: Face, messages: Sequence[Message]) -> None:
-    """Make a list the conversation; where it goes on from what is stored, the archive stays.
-
-    A system message at its head that is not stored yet begins another conversation: reconciled, it would be
-    taken for a part of the call, and be stored nowhere.
-    """
-    prompts = {of for message in takewhile(lambda one: one.role == "system", messages) for of in _origins(message)}
-    if prompts:
-        there = await face.transcript()
-        if not prompts.issubset({message.digest for message in there if message.role == "system"}):
-            await face.reconcile(())
-    await face.reconcile(messages)
 
 
 def is_stored(asked: Message, context: Context) -> bool:

@@ -62,11 +62,26 @@ def block_of(part: Part) -> BaseModel:
     """The block of a part, whichever framework it came from; a text that names it when there is none."""
     if not part.source:
         return ThinkingBlock(content=part.text) if part.kind == "reasoning" else TextBlock(text=part.text)
+    return _read(part) or _found(part) or TextBlock(text=part.text or f"[{part.kind}]")
+
+
+def _read(part: Part) -> BaseModel | None:
+    """The block of a part in the shape that we write; None for a shape of somebody else's."""
     try:
-        read = _READERS.get(part.kind, _named)(cast("Fields", json.loads(part.source)))
-    except (ValidationError, ValueError, KeyError, TypeError, AttributeError):  # a shape of somebody else's
-        read = None
-    return read or TextBlock(text=part.text or f"[{part.kind}]")
+        return _READERS.get(part.kind, _named)(cast("Fields", json.loads(part.source)))
+    except (ValidationError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _found(part: Part) -> BaseModel | None:
+    """The block of thinking or media in whatever shape, when it says where they are."""
+    if part.kind == "reasoning":
+        return ThinkingBlock(content=part.text, additional_information=json.loads(part.source))
+    address = part.address
+    try:
+        return _PLACED[part.kind](address) if address and part.kind in _PLACED else None
+    except ValidationError:  # an id of a provider's, say
+        return None
 
 
 def _field(value: object) -> object:
@@ -189,6 +204,17 @@ def _media(kind: type[BaseModel], name: str, url: str, **fields: Any) -> BaseMod
     return kind(url=url, **fields)
 
 
+def _placed_audio(address: str) -> BaseModel:
+    inline = _DATA.fullmatch(address)
+    if inline is None:
+        return AudioBlock(url=AnyUrl(address))
+    return AudioBlock.model_construct(audio=inline[2].encode("latin-1"), format=inline[1].partition("/")[2] or None)
+
+
+def _placed_video(address: str) -> BaseModel | None:
+    return _video({"video_url": address})
+
+
 def _thinking(fields: Fields) -> BaseModel:
     beside = {key: value for key, value in fields.items() if key not in {"type", "thinking"}}
     return ThinkingBlock(content=fields["thinking"], additional_information=beside)
@@ -198,6 +224,12 @@ def _named(fields: Fields) -> BaseModel | None:
     return CachePoint.model_validate(fields) if fields.get("type") == "cache" else None
 
 
+_PLACED: Final[Mapping[str, Callable[[str], BaseModel | None]]] = {
+    "image": lambda address: _media(ImageBlock, "image", address),
+    "audio": _placed_audio,
+    "video": _placed_video,
+    "file": lambda address: _file({"file": {"file_data": address}}),
+}
 _READERS: Final[Mapping[str, Callable[[Fields], BaseModel | None]]] = {
     "image": _image,
     "audio": _audio,

@@ -12,6 +12,7 @@ import copy
 import itertools
 import math
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -20,6 +21,7 @@ from llama_index.core.bridge.pydantic import AnyUrl, BaseModel
 from pydantic_core import from_json, to_json
 
 _TAG: Final = "$slidemem"
+_LONG: Final = 2_000  # bits of a number that Python may refuse to write
 
 
 class Values:
@@ -86,8 +88,22 @@ def plain(value: object) -> Any:
     return _packed(value, None)
 
 
+def bare(value: object) -> Any:
+    """JSON of a value with nothing of ours in it, as LlamaIndex's own stores write it."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, BaseModel):
+        return {name: bare(item) for name, item in value}
+    if isinstance(value, (list, tuple)):
+        return [bare(item) for item in cast("Sequence[object]", value)]
+    fields = _json_object(value)
+    return _written(value) if fields is None else {key: bare(item) for key, item in fields.items()}
+
+
 def _packed(value: object, values: Values | None) -> Any:
     if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        if isinstance(value, int) and value.bit_length() > _LONG:
+            str(value)  # raises where JSON would
         return value
     if isinstance(value, list):
         return [_packed(item, values) for item in cast("list[object]", value)]

@@ -39,6 +39,7 @@ from slidemem.stores.carried import Carried, CarriedRecords
 from slidemem.stores.log import MessageLog, RewritableLog
 from slidemem.stores.memory import MemoryStore
 from slidemem.stores.sqlite import SQLiteStore
+from slidemem.stores.text import TextRecords, Texts
 from slidemem.tokens import TokenCounter, approximate_counter, count_tokens, tiktoken_counter
 
 __version__ = "0.1.0"
@@ -90,6 +91,8 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "SummaryRequest",
+    "TextRecords",
+    "Texts",
     "TokenCounter",
     "ToolCall",
     "TranscriptMismatch",

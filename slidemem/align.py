@@ -32,6 +32,8 @@ class Aligned:
         made: how many messages of the list were made by us.
         systems: how many leading system messages are not the transcript's; they belong to a call, and to no list.
         shares_nothing: the list is of another conversation: `keep` and `new` put it in the place of this one.
+        prompts: the list's leading system messages, where they are others than the transcript holds.
+        bare: the list holds no messages but those.
     """
 
     keep: int
@@ -40,6 +42,8 @@ class Aligned:
     made: int = 0
     systems: int = 0
     shares_nothing: bool = False
+    prompts: tuple[Message, ...] = ()
+    bare: bool = False
 
 
 class _Given(NamedTuple):
@@ -126,8 +130,9 @@ def align(keys: Sequence[Key], given: Sequence[Message]) -> Aligned:
     leading, conversation = _parted(there) if keys else ([], there)
     prompts = _prompts(transcript)
     systems = sum(one.codes[0] not in prompts for one in leading)
+    others = _others(transcript, leading, bare=not conversation)
     if not conversation:
-        return Aligned(len(keys), made=made, systems=systems)
+        return Aligned(len(keys), made=made, systems=systems, prompts=others, bare=bool(leading) or not given)
     elements = _in_place(_elements(conversation), transcript)
     match = _matched(transcript, elements, conversation[0])
     if match is None:
@@ -136,7 +141,8 @@ def align(keys: Sequence[Key], given: Sequence[Message]) -> Aligned:
     keep = transcript.places[match.keep]
     left = sorted({element.given for element in elements[match.taken :]})
     said = ((key.id, transcript.known[key.digest]) for key in keys[:keep])
-    return Aligned(keep, _new([conversation[at] for at in left], said), match.shared, made, systems)
+    new = _new([conversation[at] for at in left], said)
+    return Aligned(keep, new, match.shared, made, systems, prompts=others)
 
 
 # ------------------------------------------------------------------ what the list holds
@@ -200,6 +206,18 @@ def _prompts(transcript: _Transcript) -> set[str]:
     first = next(iter(transcript.users()), len(transcript.keys))
     leading = zip(transcript.keys[:first], transcript.codes, strict=False)
     return {code for key, code in leading if key.role == "system"}
+
+
+def _others(transcript: _Transcript, leading: Sequence[_Given], *, bare: bool) -> tuple[Message, ...]:
+    """The leading system messages of the list, where they are not the transcript's.
+
+    A list with messages may begin at any system message of the transcript; one without is all that there is to be.
+    """
+    codes = [one.codes[0] for one in leading]
+    there = transcript.codes[: transcript.begin]
+    said = {code for key, code in zip(transcript.keys, transcript.codes, strict=True) if key.role == "system"}
+    same = tuple(codes) == there if bare else said.issuperset(codes)
+    return () if same else tuple(one.message for one in leading)
 
 
 def _elements(conversation: Sequence[_Given]) -> list[_Element]:

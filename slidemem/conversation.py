@@ -202,8 +202,8 @@ class ConversationMemory:
 
         Args:
             messages: the host's list.
-            replace: go on with the list though it shares nothing with the transcript; an empty list then means
-                an empty conversation.
+            replace: go on with the list though it shares nothing with the transcript. System messages at its head
+                then take the place of those that are stored, and an empty list means an empty conversation.
 
         Raises:
             TranscriptMismatch: it shares nothing with the transcript.

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
+from slidemem.media import address_of
+
 Role = Literal["system", "user", "assistant", "tool"]
 PartKind = Literal["text", "reasoning", "image", "audio", "video", "file", "other"]
 
@@ -32,6 +34,11 @@ class Part:
     kind: PartKind
     text: str = ""
     source: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where media are: an address, or `data:image/png;base64,…`; "" where `source` does not say."""
+        return address_of(self.source, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +162,10 @@ def origins(message: Message) -> tuple[str, ...]:
 
 
 def digest(message: Message) -> str:
-    """A short fingerprint of what a message says: 32 hexadecimal digits; ids, times and marks left out."""
+    """A short fingerprint of what a message says: 32 hexadecimal digits; ids, times and marks left out.
+
+    The same in every framework's shape: of readable text the text, of media where they are, of arguments their JSON.
+    """
     return message.digest
 
 
@@ -164,10 +174,26 @@ def _digested(message: Message) -> str:
         message.role,
         message.name or "",
         message.tool_call_id or "",
-        [(part.kind, part.text, part.source) for part in message.parts],
-        [(call.id, call.name, call.arguments, call.custom) for call in message.tool_calls],
+        [_said(part) for part in message.parts if part.text or part.source],
+        [(call.id, call.name, _arguments(call), call.custom) for call in message.tool_calls],
     )
     return hashlib.blake2b(json.dumps(said).encode("ascii"), digest_size=16).hexdigest()
+
+
+def _said(part: Part) -> tuple[str, str]:
+    if part.text and part.kind in {"text", "reasoning"}:
+        return part.kind, part.text
+    address = part.address
+    return part.kind, address.partition(";base64,")[2] or address or part.source or part.text
+
+
+def _arguments(call: ToolCall) -> str:
+    if call.custom:
+        return call.arguments
+    try:
+        return json.dumps(json.loads(call.arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return call.arguments
 
 
 def to_json(message: Message) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def clamp(messages: Sequence[Message], limit: int, count: Count) -> tuple[Messag
 
     Every text and every call's arguments longer than one common length is shown head and tail around a mark;
     the length is the greatest that fits, to within a 64th. Media give way to a mark only where the bare marks
-    would not fit beside them, and parts become one text only where even their marks would not fit. Reasoning is
+    would not fit beside them, and the texts of a message become one only where their marks would not. Reasoning is
     never cut: its signature would not hold.
 
     Returns:

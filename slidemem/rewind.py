@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from slidemem.align import align
 from slidemem.archive import Archive, Segment
@@ -19,9 +20,10 @@ from slidemem.leaving import bounded
 from slidemem.messages import Message
 from slidemem.openai_format import Given, read_openai
 from slidemem.plan import anchored, headed_by
+from slidemem.prompts import reprompted
 from slidemem.session import Session
 from slidemem.settle import grown
-from slidemem.state import Entry, Kept, Record, Rewrite, Snapshot
+from slidemem.state import Entry, Kept, Key, Record, Rewrite, Snapshot, Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ async def reconcile(session: Session, given: Given | Sequence[Given], *, replace
         session: the session.
         given: the host's list, or the end of it.
         replace: what a list means that shares nothing with the transcript: another conversation (True), or a
-            mistake. An empty list then means an empty conversation.
+            mistake. Then the list owns the leading system messages too, and what holds no others, or nothing at
+            all, is a conversation that is still to begin.
 
     Raises:
         TranscriptMismatch: the list shares nothing with the transcript.
@@ -88,10 +91,20 @@ async def reconcile(session: Session, given: Given | Sequence[Given], *, replace
         aligned = align(keys, messages)
         if aligned.shares_nothing and not replace:
             raise TranscriptMismatch(len(messages), len(keys))
-        keep = 0 if replace and not messages else aligned.keep
         entries = findable(session, _read(session, aligned.new, messages))
-        if await _rewritten(session, snapshot, keep, entries):
-            return Reconciled(keep, len(entries), len(keys) - keep)
+        keep = aligned.keep if not (replace and aligned.bare) else _leading(keys) if messages else 0
+        prompts = findable(session, read(session, aligned.prompts)) if replace else ()
+        if prompts:
+            done, stay = await _reprompted(session, snapshot, keep, prompts, entries), keep - _leading(keys)
+        else:
+            done, stay = await _rewritten(session, snapshot, keep, entries), keep
+        if done:
+            return Reconciled(stay, len(prompts) + len(entries), len(keys) - stay)
+
+
+def _leading(keys: Sequence[Key]) -> int:
+    """How many system messages the transcript begins with."""
+    return sum(1 for _ in takewhile(lambda key: key.role == "system", keys))
 
 
 def _read(session: Session, new: Sequence[Message], given: Sequence[Message]) -> tuple[Entry, ...]:
@@ -116,11 +129,41 @@ async def _rewritten(session: Session, snapshot: Snapshot, keep: int, entries: t
         return False
     if keep < there:
         session.forget()
-        detail = f"messages {keep} to {there - 1} left the conversation; they are kept as a branch"
-        session.happened(Event("rewound", session.id, detail, keep, there))
+        _tell_rewound(session, keep, there)
     if entries:
         await grown(session, totals)
     return True
+
+
+async def _reprompted(
+    session: Session, snapshot: Snapshot, keep: int, prompts: tuple[Entry, ...], entries: tuple[Entry, ...]
+) -> bool:
+    """Whether the session was still as planned on, and now begins with these system messages."""
+    there = snapshot.totals.next_seq
+    planned_on = (snapshot.record.revision, there)
+    rewrite = await _rewound(session, snapshot, keep, entries)
+    whole = await session.store.whole(session.id)
+    if (whole.record.revision, len(whole.entries)) != planned_on:
+        return False
+    left = replace(whole, pins=tuple(pin for pin in whole.pins if pin.id not in rewrite.unpinned))
+    after = reprompted(left, rewrite.record or whole.record, keep, prompts, entries)
+    metadata = after.metadata if session.metadata is None else session.metadata
+    seen = Snapshot(after.record, after.entries[after.record.boundary :], after.pins, metadata)
+    overhead = headed_by(seen, session.options, session.tally)
+    after = replace(after, record=replace(after.record, overhead_tokens=overhead), metadata=metadata)
+    after = replace(after, entries=findable(session, after.entries))
+    if not await session.store.restore(session.id, planned_on, after):
+        return False
+    session.forget()
+    if keep < there:
+        _tell_rewound(session, keep, there)
+    await grown(session, Totals.of(after.record, seen.live, session.tally.fingerprint))
+    return True
+
+
+def _tell_rewound(session: Session, keep: int, there: int) -> None:
+    detail = f"messages {keep} to {there - 1} left the conversation; they are kept as a branch"
+    session.happened(Event("rewound", session.id, detail, keep, there))
 
 
 async def _place(session: Session, there: int, to: int | str) -> int | None:

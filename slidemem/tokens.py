@@ -312,6 +312,12 @@ def _pieces(text: str) -> Iterable[str]:
     yield text[at:]
 
 
+def _exactly(message: Message) -> str:
+    """What tells a message from others as a counter sees it: its shape too, which its digest leaves out."""
+    shape = hash((*(part.source for part in message.parts), *(call.arguments for call in message.tool_calls)))
+    return f"{digest(message)}{shape}"
+
+
 class Tally:
     """Counts for one memory: each message or composed text once, never with an exception.
 
@@ -341,7 +347,7 @@ class Tally:
 
     def __call__(self, message: Message) -> int:
         """Tokens of the message."""
-        key = digest(message)
+        key = _exactly(message)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)

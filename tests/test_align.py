@@ -101,13 +101,13 @@ def test_how_much_was_shared() -> None:
     """The plan tells how many of the transcript's messages the list holds."""
     assert Aligned(4, (U3,), shared=2) == aligned(FOUR, [U2, A2, U3])
     assert Aligned(3, (A3,), shared=3) == aligned(FOUR, [U1, A1, U2, A3])
-    assert Aligned(4) == aligned(FOUR, [])
+    assert Aligned(4, bare=True) == aligned(FOUR, [])
 
 
 def test_an_empty_transcript_takes_all() -> None:
     """Into an empty transcript everything goes but what we made, system messages too."""
     assert Aligned(0, (system("Be brief."), U1, A1), made=1) == aligned([], [system("Be brief."), HEAD, U1, A1])
-    assert Aligned(0) == aligned([], [])
+    assert Aligned(0, bare=True) == aligned([], [])
 
 
 def test_another_conversation() -> None:
@@ -149,8 +149,13 @@ def test_a_transcript_begins_after_its_system_messages() -> None:
     [
         pytest.param("s", "s", Aligned(3, shared=2), id="the same"),
         pytest.param("s", "", Aligned(3, shared=2), id="trimmed by the host"),
-        pytest.param("", "s", Aligned(2, shared=2, systems=1), id="a call's own"),
-        pytest.param("s", "xs", Aligned(3, shared=2, systems=1), id="a call's own before the transcript's"),
+        pytest.param("", "s", Aligned(2, shared=2, systems=1, prompts=(system("s"),)), id="a call's own"),
+        pytest.param(
+            "s",
+            "xs",
+            Aligned(3, shared=2, systems=1, prompts=(system("x"), system("s"))),
+            id="a call's own before the transcript's",
+        ),
         pytest.param("st", "t", Aligned(4, shared=2), id="one of several"),
     ],
 )
@@ -170,7 +175,18 @@ def test_a_system_message_within_the_list() -> None:
 
 def test_only_system_messages_are_nothing() -> None:
     """Of a list of system messages alone nothing is taken."""
-    assert Aligned(2, systems=1) == aligned([U1, A1], [system("Be brief.")])
+    brief = system("Be brief.")
+
+    assert Aligned(2, systems=1, prompts=(brief,), bare=True) == aligned([U1, A1], [brief])
+    assert Aligned(3, bare=True) == aligned([brief, U1, A1], [brief])
+    assert Aligned(4, prompts=(brief,), bare=True) == aligned([system("s"), brief, U1, A1], [brief])
+
+
+def test_a_list_may_begin_at_a_later_system_message() -> None:
+    """A system message of the transcript's middle is no other prompt."""
+    turned = system("The user has left.")
+
+    assert Aligned(4, shared=1, systems=1) == aligned([U1, A1, turned, U2], [turned, U2])
 
 
 def test_a_transcript_that_contexts_do_not_show() -> None:

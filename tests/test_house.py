@@ -18,6 +18,7 @@ CORE = ROOT / "slidemem"
 PURE = [
     *(
         "messages",
+        "media",
         "present",
         "tokens",
         "estimate",
@@ -35,7 +36,7 @@ PURE = [
         "post",
         "lines",
     ),
-    *("consolidate", "plan", "leaving", "compose", "question", "align", "config", "check"),
+    *("consolidate", "plan", "leaving", "compose", "question", "align", "prompts", "config", "check"),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
 EFFECTS = {

@@ -577,13 +577,15 @@ def test_equal_content_has_equal_digests(one: Message, other: Message) -> None:
 DIFFERENT: dict[str, Message] = {
     "text": user("a"),
     "no content": Message("user"),
-    "empty text": user(""),
     "role": system("a"),
     "name": replace(user("a"), name="alice"),
     "call id of a result": Message("tool", (Part("text", "a"),), tool_call_id="c1"),
     "another call id of a result": Message("tool", (Part("text", "a"),), tool_call_id="c2"),
     "kind": Message("user", (Part("reasoning", "a"),)),
-    "source": Message("user", (Part("text", "a", '{"text": "a", "type": "input_text"}'),)),
+    "media": Message("user", (Part("image", "", '{"type": "image_url", "image_url": {"url": "https://a.org/a"}}'),)),
+    "other media": Message("user", (Part("image", "", '{"type": "image", "data": "iVBO"}'),)),
+    "media that do not say where": Message("user", (Part("image", "", '{"type": "image"}'),)),
+    "thinking that cannot be read": Message("user", (Part("reasoning", "", '{"type": "redacted_thinking"}'),)),
     "text like a source": user('{"text": "a", "type": "input_text"}'),
     "two parts": Message("user", (Part("text", "a"), Part("text", "b"))),
     "two parts in one text": user("a\x00text:b"),
@@ -591,7 +593,9 @@ DIFFERENT: dict[str, Message] = {
     "two calls": Message("assistant", tool_calls=(ToolCall("1", "f", "{}"), ToolCall("1", "f", "{}"))),
     "id of a call": Message("assistant", tool_calls=(ToolCall("2", "f", "{}"),)),
     "name of a call": Message("assistant", tool_calls=(ToolCall("1", "g", "{}"),)),
-    "arguments of a call": Message("assistant", tool_calls=(ToolCall("1", "f", "{ }"),)),
+    "arguments of a call": Message("assistant", tool_calls=(ToolCall("1", "f", '{"a": 1}'),)),
+    "arguments that are no JSON": Message("assistant", tool_calls=(ToolCall("1", "f", "{a"),)),
+    "spaces of a custom call": Message("assistant", tool_calls=(ToolCall("1", "f", "{ }", custom=True),)),
     "custom call": Message("assistant", tool_calls=(ToolCall("1", "f", "{}", custom=True),)),
     "a colon in the id": Message("assistant", tool_calls=(ToolCall("1:f", "g", "{}"),)),
     "a colon in the name": Message("assistant", tool_calls=(ToolCall("1", "f:g", "{}"),)),
@@ -606,6 +610,63 @@ def test_different_content_has_different_digests() -> None:
     digests = {name: digest(message) for name, message in DIFFERENT.items()}
 
     assert len(DIFFERENT) == len(set(digests.values()))
+
+
+IMAGES = [
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO", "detail": "low"}},
+    {"type": "image", "base64": "iVBO", "mime_type": "image/png"},
+    {"type": "image", "source_type": "base64", "data": "iVBO", "mime_type": "image/png"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}},
+    {"type": "media", "mime_type": "image/png", "data": "iVBO"},
+    {"type": "image", "format": "png", "data": "iVBO"},
+]
+LINKS = [
+    {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+    {"type": "image_url", "image_url": "https://example.org/a.png"},
+    {"type": "image", "url": "https://example.org/a.png"},
+    {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+]
+
+
+@pytest.mark.parametrize(
+    "blocks, address", [(IMAGES, "data:image/png;base64,iVBO"), (LINKS, "https://example.org/a.png")]
+)
+def test_media_are_the_same_in_every_shape(blocks: list[dict[str, Any]], address: str) -> None:
+    """OpenAI's, Anthropic's, Gemini's and LangChain's shapes of one image have one address and one digest."""
+    parts = [Part("image", "", json.dumps(block)) for block in blocks]
+
+    assert {address} == {part.address for part in parts}
+    assert 1 == len({digest(Message("user", (part,))) for part in parts})
+
+
+@pytest.mark.parametrize("source", ["", "no JSON", "[1]", '{"data": 5}', '{"url": ""}', "[" * 100_000])
+def test_media_that_do_not_say_where_they_are_have_no_address(source: str) -> None:
+    """Whatever the source is."""
+    assert "" == Part("image", "", source).address
+
+
+def test_the_type_of_media_may_be_missing() -> None:
+    """Then the address does without; one that is an address already stays."""
+    found = [
+        Part("audio", "", json.dumps(block)).address
+        for block in ({"data": "SUQz"}, {"file_data": "data:audio/mp3;base64,SUQz"}, {"data": "data:;base64,SUQz"})
+    ]
+
+    assert ["data:;base64,SUQz", "data:audio/mp3;base64,SUQz", "data:;base64,SUQz"] == found
+
+
+def test_the_same_said_in_another_shape_has_one_digest() -> None:
+    """Text with what stands beside it, nothing and an empty text, and arguments however they are written."""
+    pairs = [
+        (user("a"), Message("user", (Part("text", "a", '{"text": "a", "type": "input_text"}'),))),
+        (Message("user"), user("")),
+        (
+            Message("assistant", tool_calls=(ToolCall("1", "f", '{"a": 1, "b": 2}'),)),
+            Message("assistant", tool_calls=(ToolCall("1", "f", '{"b":2,"a":1}'),)),
+        ),
+    ]
+
+    assert [True] * 3 == [digest(one) == digest(other) for one, other in pairs]
 
 
 # Halves of a character that meet are one character to JSON, so no generated text has them side by side.

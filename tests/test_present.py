@@ -633,6 +633,24 @@ def test_ten_thousand_parts_become_one_text(part: Part) -> None:
     assert "characters left out" in said.text
 
 
+def test_many_texts_whose_marks_do_not_fit_become_one() -> None:
+    """Ten thousand of them are one text around one mark, media named in it, after the reasoning."""
+    parts = [part for at in range(5_000) for part in (text(f"part {at}"), IMAGE)]
+    message = answer(THOUGHT, *parts)
+    count = MessageCounter(len, "characters").count
+
+    clamped = clamp([message], 300, count)
+
+    assert clamped is not None
+    assert ([THOUGHT.kind, "text"], True) == ([part.kind for part in clamped[0].parts], count(clamped[0]) <= 300)
+    assert ("part 0\n[image left out]\npart 1", "characters left out", "[image left out]") == (
+        clamped[0].text[:30],
+        clamped[0].text[clamped[0].text.index("characters") :][:19],
+        clamped[0].text[-16:],
+    )
+    assert marked(clamped[0], "clamp", message) == clamped[0]
+
+
 def test_reasoning_is_never_cut() -> None:
     """A signed block is whole in what is shown, or there is nothing to show."""
     block = sourced("reasoning", "x" * 500, type="thinking", thinking="x" * 500, signature="s")

@@ -25,6 +25,7 @@ from slidemem import (
     PinBudgetError,
     Segment,
     SlideMem,
+    SQLiteStore,
     from_openai,
     to_openai,
 )
@@ -1068,3 +1069,112 @@ def test_a_message_that_is_too_large_is_named_by_its_place_in_the_list() -> None
         chat.reconcile(listed)
 
     assert (6, 6) == (refused.value.index, len(chat.transcript()))
+
+
+# ------------------------------------------------------------------ other system messages
+
+
+BRIEF, KIND = said("system", "Be brief."), said("system", "Be kind.")
+
+
+@pytest.mark.parametrize("store", [MemoryStore, SQLiteStore])
+@pytest.mark.parametrize("given", [[BRIEF], [BRIEF, KIND]])
+@pytest.mark.parametrize("stored", [[], [said("system", "Be terse.")], [KIND, said("system", "Be terse.")]])
+def test_other_system_messages_leave_the_archive_as_it_is(
+    store: Any, stored: list[dict[str, Any]], given: list[dict[str, Any]]
+) -> None:
+    """They take the place of those that were there; every segment covers what it covered, down to its parts."""
+    mem = memory(store=store(), mode="manual")
+    chat = mem.session("s")
+    chat.append(stored)
+    for at in range(120):
+        chat.append(turn(at))
+        chat.consolidate()
+    chat.pin("allergic to nuts")
+    before, listed = chat.context(), [to_openai(message) for message in chat.transcript()[len(stored) :]]
+    sources = [texts(explained(chat, segment)) for segment in chat.archive()]
+    assert 1 <= max(levels(chat.archive()))
+
+    done = chat.reconcile([*given, *listed, said("user", "new")], replace=True)
+
+    assert Reconciled(240, len(given) + 1, len(stored)) == done
+    assert [*given, *listed, said("user", "new")] == [to_openai(message) for message in chat.transcript()]
+    said_before = [one for source in sources for one in source if one not in {"Be kind.", "Be terse."}]
+    now = [one for segment in chat.archive() for one in texts(explained(chat, segment))]
+    assert [*(one["content"] for one in given), *said_before] == now
+    assert chat.context().head.splitlines()[:-2] == before.head.splitlines()[:-2]
+    assert [*given, "new"] == [*chat.context().to_openai()[: len(given)], chat.context().to_openai()[-1]["content"]]
+    assert [stored] * bool(stored) == [
+        [to_openai(entry.message) for entry in branch.entries] for branch in chat.branches()
+    ]
+    check_state(mem)
+
+
+def explained(chat: ConversationMemory, segment: Segment | str) -> tuple[Message, ...]:
+    """The messages that a segment comes from."""
+    left, found = [chat.explain(segment)], list[Message]()
+    while left:
+        one = left.pop(0)
+        found.extend(one.messages)
+        left = [*one.children, *left]
+    return tuple(found)
+
+
+@pytest.mark.parametrize("keep", [0, 7, 30, 31, 59])
+def test_other_system_messages_before_an_edit_rewind_to_where_it_begins(keep: int) -> None:
+    """The archive before it stays, what follows is a branch with the old system message, and pins move along."""
+    mem = memory()
+    chat = mem.session("s")
+    chat.append([KIND, said("user", "Remember this: I am allergic to nuts.")])
+    for at in range(30):
+        chat.append(turn(at))
+    listed = [to_openai(message) for message in chat.transcript()[1:]]
+    archive = [one.text for one in chat.archive() if one.end <= keep + 1]
+
+    done = chat.reconcile([BRIEF, BRIEF, *listed[:keep], said("user", "other", id="x")], replace=True)
+
+    assert (keep, 3, len(listed) + 1 - keep) == (done.kept, done.appended, done.closed)
+    assert [BRIEF, BRIEF, *listed[:keep]] == [to_openai(message) for message in chat.transcript()[:-1]]
+    assert archive == [one.text for one in chat.archive()][: len(archive)]
+    assert {2} >= {pin.source for pin in chat.pins()}
+    check_state(mem)
+
+
+def test_a_list_of_system_messages_begins_a_conversation() -> None:
+    """With `replace=True` alone; without it they are a call's."""
+    mem = memory()
+    chat = filled(mem)
+
+    assert (60, 60) == (chat.reconcile([BRIEF]).kept, len(chat.transcript()))
+    assert Reconciled(0, 1, 60) == chat.reconcile([BRIEF], replace=True)
+    assert Reconciled(1, 0, 0) == chat.reconcile([BRIEF], replace=True)
+    assert Reconciled(0, 2, 1) == chat.reconcile([KIND, BRIEF], replace=True)
+    assert Reconciled(0, 0, 2) == chat.reconcile([], replace=True)
+    check_state(mem)
+
+
+def test_session_metadata_are_written_with_other_system_messages() -> None:
+    """As with an append, the metadata that a caller was given are the session's from then on."""
+    mem = memory()
+    filled(mem, 3)
+    chat = mem.session("s", metadata={"city": "Pune"})
+
+    chat.reconcile([BRIEF, *chat.transcript()], replace=True)
+
+    assert (("city", "Pune"),) == snapshot(mem).metadata
+
+
+@pytest.mark.parametrize("before", ["keys", "whole", "restore"])
+def test_other_system_messages_look_again_when_an_append_comes_between(before: str) -> None:
+    """A message that is stored while they are planned is not lost: the list no longer ends as the transcript does."""
+    store = Interfering(before)
+    mem = memory(store=store)
+    chat = filled(mem, 5)
+    listed = chat.transcript()
+    store.armed = True
+
+    chat.reconcile([from_openai(BRIEF), *listed], replace=True)
+
+    assert ("Be brief.", 11) == (chat.transcript()[0].text, len(chat.transcript()))
+    assert ["meanwhile"] == [entry.message.text for branch in chat.branches() for entry in branch.entries]
+    check_state(mem)

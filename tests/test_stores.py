@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from slidemem.contract import StoreContract
-from slidemem.errors import AsyncOnly
+from slidemem.contract import RecordsContract, StoreContract
+from slidemem.driver import drive
+from slidemem.errors import AsyncOnly, StoreError
 from slidemem.state import (
     Branch,
     Change,
@@ -29,6 +30,7 @@ from slidemem.state import (
 from slidemem.stores.base import Store
 from slidemem.stores.memory import MemoryStore
 from slidemem.stores.sqlite import SQLiteStore
+from slidemem.stores.text import TextRecords
 
 Metadata = Sequence[tuple[str, str]]
 
@@ -37,6 +39,80 @@ class TestMemoryStore(StoreContract):
     def store(self) -> Store:
         """A store in this process."""
         return MemoryStore()
+
+
+class OneText:
+    """A host that keeps one text for each session."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    async def load(self, session: str) -> str | None:
+        """The text."""
+        return self.texts.get(session)
+
+    async def save(self, session: str, text: str) -> None:
+        """Replace it."""
+        self.texts[session] = text
+
+
+class TestTextRecords(RecordsContract):
+    """Records in the texts of a host."""
+
+    def store(self) -> TextRecords:
+        """An empty one."""
+        return TextRecords(OneText())
+
+
+class Slow:
+    """A host with a face of its own for async callers, which suspends."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self.texts = texts
+
+    def for_async(self) -> Slow:
+        """Another object on the same texts."""
+        return Slow(self.texts)
+
+    async def load(self, session: str) -> str | None:
+        """The text, in a while."""
+        await asyncio.sleep(0)
+        return self.texts.get(session)
+
+    async def save(self, session: str, text: str) -> None:
+        """Replace it, in a while."""
+        await asyncio.sleep(0)
+        self.texts[session] = text
+
+
+def test_text_records_have_a_face_where_their_host_has_one() -> None:
+    """One host without is the same for both; one with is awaited, and both read the same."""
+    plain = TextRecords(OneText())
+    slow = TextRecords(Slow({}))
+
+    async def pinned() -> tuple[Pin, ...]:
+        face = slow.for_async()
+        await face.pin("s", Pin("p", "tea"))
+        return (await face.held("s")).pins
+
+    assert (True, False) == (plain.for_async() is plain, slow.for_async() is slow)
+    assert (Pin("p", "tea"),) == asyncio.run(pinned())
+    assert "TextRecords(Slow)" == repr(slow)
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "{}", '{"record": null}', "5"])
+def test_a_text_that_holds_no_records_says_so(text: str) -> None:
+    """Somebody else wrote it; the error says what to do, and it is not overwritten."""
+    host = OneText()
+    host.texts["s"] = text
+    records = TextRecords(host)
+
+    with pytest.raises(StoreError, match=r"the text of 's' holds no records.*delete the text"):
+        drive(records.held("s"), "")
+    with pytest.raises(StoreError, match="holds no records"):
+        drive(records.pin("s", Pin("p", "tea")), "")
+
+    assert {"s": text} == host.texts
 
 
 class TestSQLiteInMemory(StoreContract):

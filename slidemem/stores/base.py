@@ -41,6 +41,15 @@ class Transcript(Protocol):
 
 
 @runtime_checkable
+class Exchanging(Transcript, Protocol):
+    """A transcript that can be rewritten in one step, so that a write that fails leaves what was there."""
+
+    async def exchange(self, session: str, keep: int, entries: Sequence[Entry]) -> None:
+        """Put other messages in the place of all but the first `keep`."""
+        ...
+
+
+@runtime_checkable
 class Records(Protocol):
     """The small state of a session, changed as a whole."""
 

@@ -31,7 +31,7 @@ from slidemem.state import (
     Whole,
     key_of,
 )
-from slidemem.stores.base import Postings, Records, Transcript, awaited
+from slidemem.stores.base import Exchanging, Postings, Records, Transcript, awaited
 from slidemem.stores.indexed import Indexes
 
 
@@ -170,13 +170,22 @@ class JoinedStore:
         now = await self.snapshot(session)
         if (now.record.revision, now.totals.next_seq) != expected:
             return None
-        if rewrite.record is not None:
-            if not await self.records.commit(session, expected[0], Change(rewrite.record)):
-                return None
-            await self.cut(session, rewrite.keep)
+        record = rewrite.record
+        if record is not None and not await self.records.commit(session, expected[0], Change(record)):
+            return None
+        left = rewrite.entries if record is None else await self._exchanged(session, rewrite)
         for id_ in rewrite.unpinned:
             await self.records.unpin(session, id_)
-        return await self.append(session, rewrite.entries, metadata)
+        return await self.append(session, left, metadata)
+
+    async def _exchanged(self, session: str, rewrite: Rewrite) -> tuple[Entry, ...]:
+        """What is still to be appended when the messages that leave have left."""
+        self._indexes.drop(session)
+        if isinstance(self.transcript, Exchanging):
+            await self.transcript.exchange(session, rewrite.keep, rewrite.entries)
+            return ()
+        await self.transcript.cut(session, rewrite.keep)
+        return rewrite.entries
 
     async def whole(self, session: str) -> Whole:
         """See `Store.whole`."""
@@ -195,8 +204,7 @@ class JoinedStore:
         now = await self.snapshot(session)
         if (now.record.revision, now.totals.next_seq) != expected:
             return False
-        await self.cut(session, 0)
-        await self.transcript.append(session, whole.entries)
+        await self.transcript.append(session, await self._exchanged(session, Rewrite(None, 0, whole.entries)))
         for pin in (await self.records.held(session)).pins:
             await self.records.unpin(session, pin.id)
         await self.records.describe(session, whole.metadata)

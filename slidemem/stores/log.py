@@ -112,6 +112,19 @@ class LoggedTranscript:
             )
         await self._log.replace(session, list(messages[:keep]))
 
+    async def exchange(self, session: str, keep: int, entries: Sequence[Entry]) -> None:
+        """Put other messages in the place of all but the first `keep`: in one write, where the log can.
+
+        Raises:
+            StoreError: the log cannot be rewritten.
+        """
+        messages = await self._log.messages(session)
+        if not isinstance(self._log, RewritableLog) or keep >= len(messages):
+            await self.cut(session, keep)
+            await self.append(session, entries)
+            return
+        await self._log.replace(session, [*messages[:keep], *(entry.message for entry in entries)])
+
     async def clear(self, session: str) -> None:
         """See `Transcript.clear`."""
         with self._lock:

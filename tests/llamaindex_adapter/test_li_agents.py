@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from li_models import FACT, FENCE, LIMIT, ScriptedLLM, awaited, cost, filled, history, texts, words
+from llama_index.core import Document, Settings, SummaryIndex
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, TextBlock, ThinkingBlock, ToolCallBlock
 from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 
@@ -263,3 +269,57 @@ def test_calls_are_never_shown_without_their_results() -> None:
     again = SlidingChatMemoryBuffer.from_string(memory.to_string(), tokenizer_fn=words)
     assert memory.get() == again.get()
     assert 242 == len(again.get_all())
+
+
+# ------------------------------------------------------------------ the swap
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def swaps(path: str) -> list[tuple[str, str]]:
+    """What stands before and after each swap of a document."""
+    diffs = re.findall(r"```diff\n(.*?)```", (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
+    ours = [diff for diff in diffs if "SlidingChatMemoryBuffer" in diff]
+    return [
+        tuple(
+            "".join(line[1:] for line in diff.splitlines(keepends=True) if line[0] in kept) for kept in (" -", " +")
+        )  # type: ignore[misc]  # two of them
+        for diff in ours
+    ]
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/llamaindex.md"])
+def test_the_swaps_that_documents_show_run(path: str) -> None:
+    """An engine and an agent, before and after: one name differs, and both run with what the documents leave out."""
+    (engine_before, engine_after), (agent_before, agent_after) = swaps(path)
+    llm = ScriptedLLM()
+    names = {
+        "index": SummaryIndex.from_documents([Document(text="Apples.")]),
+        "agent": FunctionAgent(llm=llm),
+        "llm": llm,
+        "ChatMemoryBuffer": ChatMemoryBuffer,
+        "SlidingChatMemoryBuffer": SlidingChatMemoryBuffer,
+    }
+
+    def ran(program: str) -> Any:
+        used = dict(names)
+        code = compile(program, path, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        running = eval(code, used)  # noqa: S307  # the document's own code
+        if running is not None:
+            awaited(running)
+        if "engine" in used:
+            used["engine"].chat("hello")
+        return used["memory"]
+
+    settings, Settings.llm = Settings._llm, llm
+    with ThreadPoolExecutor(1) as aside:  # on the main thread an index leaves an event loop of its own open
+        made = list(aside.map(ran, (engine_before, engine_after, agent_before, agent_after)))
+    Settings._llm = settings
+
+    assert [engine_before, agent_before] == [
+        after.replace("SlidingChatMemoryBuffer", "ChatMemoryBuffer") for after in (engine_after, agent_after)
+    ]
+    assert [ChatMemoryBuffer, SlidingChatMemoryBuffer] * 2 == [type(memory) for memory in made]
+    assert [2] * 4 == [len(memory.get_all()) for memory in made]
+    assert [3000, 3000, 7500, 7500] == [memory.token_limit for memory in made]

@@ -179,7 +179,7 @@ def test_wrong_arguments_are_refused_as_there() -> None:
     ):
         with pytest.raises(ValidationError, match=re.escape(POSITIVE)):
             wrong()
-    with pytest.raises(ValueError, match=r"^Unexpected kwargs: \{'tokens': 5\}$"):
+    with pytest.raises(ValueError, match=r"^Unexpected kwargs: \{'tokens': 5\}"):
         memory(tokens=5)
     with pytest.raises(ConfigurationError, match="archive_share"):
         memory(archive_share=7.5)
@@ -187,10 +187,62 @@ def test_wrong_arguments_are_refused_as_there() -> None:
         memory(media_tokens={"smell": 1})
     with pytest.raises(ValidationError, match="on_overflow"):
         memory(on_overflow="explode")
-    with pytest.raises(ConfigurationError, match="consolidator must be"):
+    with pytest.raises(ConfigurationError, match=r"summarizer must be None, a LlamaIndex LLM.*; got int"):
         memory(summarizer=3)
+    with pytest.raises(ConfigurationError, match=r"summarizer must be .* got the class ScriptedLLM"):
+        memory(summarizer=ScriptedLLM)
     with pytest.raises(ConfigurationError, match="not both"):
         memory(chat_store=SimpleChatStore(), store=MemoryStore())
+    with pytest.raises(ConfigurationError, match="records keeps the archive beside a chat_store"):
+        memory(records=MemoryStore())
+    with pytest.raises(ConfigurationError, match=r"metadata\.context_window, got str: pass token_limit"):
+        memory(llm="gpt-4o")
+
+
+@pytest.mark.parametrize(
+    "core, ours",
+    [("max_tokens", "token_limit"), ("counter", "tokenizer_fn"), ("consolidator", "summarizer")],
+)
+def test_an_argument_by_its_name_in_slidemem_is_told_its_name_here(core: str, ours: str) -> None:
+    """As an argument, and among the options of the class; what nobody knows is told what is known."""
+    with pytest.raises(ValueError, match=f"Unexpected kwargs.*{core} is {ours} here"):
+        memory(**{core: 5})
+    with pytest.raises(ConfigurationError, match=f"Unexpected kwargs.*{core} is {ours} here"):
+        SlidingChatMemoryBuffer(token_limit=5, options={core: 5})
+    with pytest.raises(ConfigurationError, match=r"known are on_overflow.*redact.*archive_share"):
+        memory(max_token=5)
+
+
+@pytest.mark.parametrize("count", [-1, 2.5, "5", None])
+def test_a_prefix_that_is_no_number_of_tokens_says_so(count: Any) -> None:
+    """Named as the caller named it, sync and async."""
+    with pytest.raises(ConfigurationError, match="initial_token_count must be a whole number"):
+        memory([USER]).get(initial_token_count=count)
+    with pytest.raises(ConfigurationError, match="initial_token_count must be a whole number"):
+        awaited(memory([USER]).aget(initial_token_count=count))
+
+
+@pytest.mark.parametrize("given", [None, 5, "text", USER, {"role": "user"}])
+def test_what_is_no_list_of_messages_is_refused(given: Any) -> None:
+    """By every method that takes one, and nothing has changed."""
+    kept = memory([USER])
+
+    for write in (kept.set, kept.put_messages, lambda one: awaited(kept.aset(one))):
+        with pytest.raises(InvalidMessage, match=f"expected a list of ChatMessages, got {type(given).__name__}"):
+            write(given)
+
+    assert [USER] == kept.get_all()
+    kept.put_messages(iter((ANSWER,)))  # type: ignore[arg-type]  # not a list, and readable
+    assert [USER, ANSWER] == kept.get_all()
+
+
+def test_secrets_are_kept_out_of_the_archive() -> None:
+    """`redact` is slidemem's: what was said stays in `get_all`, and is in no archive."""
+    kept = filled(redact=lambda text: text.replace("peanuts", "[secret]"))
+
+    shown = "\n".join(texts(kept.get()))
+    assert (False, True) == (FACT in shown, "allergic to [secret]" in shown)
+    assert FACT in (kept.get_all()[0].content or "")
 
 
 def test_the_limit_can_be_assigned() -> None:
@@ -254,7 +306,7 @@ def test_two_memories_share_nothing() -> None:
     first, second = memory([USER]), memory()
 
     assert ("chat_history", "chat_history") == (first.chat_store_key, second.chat_store_key)
-    assert ([USER], [], None) == (first.get_all(), second.get_all(), first.chat_store)
+    assert ([USER], [], []) == (first.get_all(), second.get_all(), second.chat_store.get_keys())
 
 
 def test_a_memory_is_never_falsy() -> None:
@@ -506,20 +558,31 @@ def test_set_of_another_conversation_begins_anew() -> None:
     assert [] == kept.get_all()
 
 
-def test_set_with_a_system_message_that_is_new_stores_it() -> None:
+def test_set_with_a_system_message_that_is_new_keeps_the_archive() -> None:
     """It is shown first and is in `get_all`, whether the memory was empty, or held the rest of the list before."""
     system, other = (ChatMessage(role="system", content=f"You are {how}.") for how in ("kind", "brief"))
-    kept = memory()
+    kept, empty = filled(), memory()
+    archived = kept.session.archive()[0].text
 
-    kept.set([system, USER, ANSWER])
-    same = kept.get_all()
-    kept.set([system, USER, ANSWER, USER])
-    more = kept.get_all()
-    awaited(kept.aset([other, USER, ANSWER]))
+    empty.set([system, USER, ANSWER])
+    kept.set([system, *history()])
+    awaited(kept.aset([other, *history(), USER]))
 
-    assert [system, USER, ANSWER] == same
-    assert [system, USER, ANSWER, USER] == more
-    assert [other, USER, ANSWER] == kept.get_all() == kept.get()
+    assert [system, USER, ANSWER] == empty.get_all() == empty.get()
+    assert ([other, *history(), USER], archived) == (kept.get_all(), kept.session.archive()[0].text)
+    assert (other, True) == (kept.get()[0], FENCE in (kept.get()[1].content or ""))
+
+
+def test_set_of_a_system_message_alone_begins_anew() -> None:
+    """A client that keeps nothing but its prompt starts another conversation."""
+    system = ChatMessage(role="system", content="You are kind.")
+    for stored in ([], [system]):
+        kept = filled(turns=0)
+        kept.put_messages([*stored, *history()])
+
+        kept.set([system])
+
+        assert ([system], [system], ()) == (kept.get(), kept.get_all(), kept.session.archive())
 
 
 def test_a_history_takes_the_place_of_what_a_store_holds() -> None:

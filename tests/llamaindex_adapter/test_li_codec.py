@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -455,6 +456,51 @@ def test_the_mark_travels_where_no_provider_sees_it() -> None:
     assert isinstance(decoded, RememberedMessage)
     assert decoded.mark == codec().encode(decoded).mark
     assert ({}, False) == (decoded.additional_kwargs, "mark" in decoded.model_dump_json())
+
+
+@pytest.mark.parametrize(
+    "fields, told",
+    [
+        ({"additional_kwargs": {"a": 10**5000}}, r"additional_kwargs\['a'\] cannot be written as JSON"),
+        ({"blocks": None}, "no valid ChatMessage"),
+        ({"blocks": [5]}, "no valid ChatMessage"),
+        ({"additional_kwargs": None}, "no valid ChatMessage"),
+        ({"role": "hologram"}, "no valid ChatMessage .KeyError: 'hologram'"),
+        ({"role": MessageRole.ASSISTANT, "blocks": [ToolCallBlock.model_construct(tool_name=None)]}, "ChatMessage"),
+    ],
+)
+def test_a_message_that_no_validation_has_seen_is_refused(fields: dict[str, Any], told: str) -> None:
+    """A subclass, or `model_construct`, may hold anything; what cannot be read or written names its place."""
+    given = {"role": MessageRole.USER, "blocks": [TextBlock(text="x")], "additional_kwargs": {}, **fields}
+    message = ChatMessage.model_construct(**given)
+
+    with pytest.raises(InvalidMessage, match=f"message 1: .*{told}"):
+        codec().encode_all([ChatMessage("fine"), message])
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"blocks": 5},
+        {"role": "hologram", "blocks": [], "additional_kwargs": {}},
+        {"role": "user", "blocks": [[1]], "additional_kwargs": {}},
+        {"role": "user", "blocks": [], "additional_kwargs": 7},
+        {"role": "user", "blocks": [{"$slidemem": "base64", "as": "!"}], "additional_kwargs": {}},
+    ],
+)
+def test_a_message_whose_own_json_is_damaged_is_read_by_its_neutral_form(own: Any) -> None:
+    """An export may come from anywhere: what it says is shown, whatever stands beside."""
+    message = Message("user", (Part("text", "hello"),), raw=json.dumps({"llama_index": own}))
+
+    assert ChatMessage("hello") == codec().decode(message)
+    assert ChatMessage("hello") == codec().decode(replace(message, mark=Mark(("clamp",))))
+
+
+def test_a_long_number_comes_back() -> None:
+    """One that Python still writes."""
+    message = ChatMessage(role="user", content="x", additional_kwargs={"a": 10**4000})
+
+    assert message == codec().decode(codec().encode(message))
 
 
 def test_a_remembered_message_equals_what_it_stands_for() -> None:
