@@ -3,7 +3,7 @@
 from slidemem.archive import Retention, Segment
 from slidemem.compose import Context, Receipt, Zones
 from slidemem.config import Options
-from slidemem.consolidate import Consolidator, ExtractiveConsolidator, FunctionConsolidator, SummaryRequest
+from slidemem.consolidate import Consolidator, ExtractiveConsolidator, FunctionConsolidator
 from slidemem.conversation import ConversationMemory
 from slidemem.driver import drive
 from slidemem.due import DueJob
@@ -32,6 +32,7 @@ from slidemem.leaving import Plan
 from slidemem.memory import SlideMem
 from slidemem.messages import Mark, Message, MessageCodec, Part, PartKind, Role, ToolCall
 from slidemem.openai_format import from_openai, to_openai
+from slidemem.request import SummaryRequest
 from slidemem.rewind import Reconciled
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin

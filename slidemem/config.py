@@ -39,6 +39,8 @@ class Options(BaseModel):
         alternate: join neighbouring messages of one role, the user's own too.
         mode: `inline` (consolidate while appending), `background` (behind the caller's back, on a thread or in
             a task) or `manual` (only when asked).
+        summary_seconds: how long a summariser is waited for; None for as long as it takes. One that keeps its own
+            time (`keeps_time = True`) is left to it.
         flush_seconds: how long `flush`, and the end of the process, wait for what runs in the background.
     """
 
@@ -59,6 +61,7 @@ class Options(BaseModel):
     archive_role: Literal["merge", "user", "system"] = "merge"
     alternate: StrictBool = False
     mode: Literal["inline", "background", "manual"] = "inline"
+    summary_seconds: Annotated[float, Field(gt=0, le=MOST)] | None = 60.0
     flush_seconds: Seconds = 30.0
 
     @classmethod

@@ -17,7 +17,8 @@ class Event:
     """Something that happened in a session.
 
     Attributes:
-        kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `lost_race` (another commit
+        kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `paused` (the
+            summariser fails, and is not asked for a while), `resumed` (it answers again), `lost_race` (another commit
             came first), `busy` (another worker has the lease), `rewound`, `postponed` (a fault came
             between: what was due stays due), `crowded` (little is left for the conversation; told once),
             `counter_failed`, `pin_left_out`.
@@ -32,6 +33,8 @@ class Event:
         "consolidated",
         "merged",
         "refused",
+        "paused",
+        "resumed",
         "lost_race",
         "busy",
         "rewound",

@@ -5,24 +5,17 @@ What a session does is `conversation.py`'s.
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from slidemem import export, schedule
+from slidemem.asking import asking, asking_async
+from slidemem.breaker import Breaker
 from slidemem.config import Options
-from slidemem.consolidate import (
-    Consolidator,
-    ExtractiveConsolidator,
-    FunctionConsolidator,
-    Summarize,
-    SummaryRequest,
-    resolve_consolidator,
-)
+from slidemem.consolidate import Consolidator, ExtractiveConsolidator, Summarize, resolve_consolidator
 from slidemem.conversation import ConversationMemory
 from slidemem.driver import drive
 from slidemem.entries import read
@@ -45,6 +38,7 @@ _LOG = logging.getLogger("slidemem")
 _EXTRACTIVE = ExtractiveConsolidator()
 _TOLD_ONCE = {
     "refused": "a summary was refused, extracts stand in its place",
+    "paused": "the summariser fails, and is left alone for a while",
     "counter_failed": "the counter failed, the estimate stands in",
 }
 
@@ -99,6 +93,7 @@ class SlideMem:
         self._clock = clock
         self._told: set[str] = set()
         self._layouts = Layouts()
+        self._breaker = Breaker()
         self._figures = AllFigures()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
         self._own: list[SQLiteStore] = []  # stores that were opened here
@@ -191,13 +186,13 @@ class SlideMem:
         return (
             replace(
                 base,
-                ask=_asking(consolidator) if consolidator else None,
+                ask=asking(consolidator, self.options.summary_seconds) if consolidator else None,
                 when_due=background.on_thread if behind else at_once,
             ),
             replace(
                 base,
                 store=self._awaited,
-                ask=_asking_async(consolidator) if consolidator else None,
+                ask=asking_async(consolidator, self.options.summary_seconds) if consolidator else None,
                 when_due=background.in_task if behind else at_once,
             ),
         )
@@ -217,6 +212,7 @@ class SlideMem:
             layouts=self._layouts,
             when_due=schedule.manual,
             redact=self._redact,
+            breaker=self._breaker,
             async_only=bool(getattr(self.consolidator, "async_only", False)),
         )
 
@@ -262,25 +258,6 @@ class SlideMem:
             self._on_event(event)
         except Exception as error:  # noqa: BLE001  # a listener's fault must not reach the turn it listens to
             _LOG.warning("on_event raised %s", told(error))
-
-
-def _asking(consolidator: Consolidator) -> Callable[[SummaryRequest], Awaitable[str]]:
-    async def ask(request: SummaryRequest) -> str:
-        return consolidator.summarize(request)
-
-    return ask
-
-
-def _asking_async(consolidator: Consolidator) -> Callable[[SummaryRequest], Awaitable[str]]:
-    """A sync function is called in a thread, so that a slow one does not hold the event loop."""
-
-    async def ask(request: SummaryRequest) -> str:
-        if not isinstance(consolidator, FunctionConsolidator) or consolidator.async_only:
-            return await consolidator.asummarize(request)
-        answer = await asyncio.to_thread(consolidator.called, request)
-        return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # `write` looks at it
-
-    return ask
 
 
 def _exported_id(exported: Mapping[str, Any]) -> str:

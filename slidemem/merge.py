@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from slidemem.archive import Retention
-from slidemem.consolidate import SummaryRequest, Written, write
+from slidemem.consolidate import Written, write
 from slidemem.messages import Message, Part, Role
+from slidemem.request import SummaryRequest
 from slidemem.retention import facts, held, importance
 
 _SPOKEN: Final = re.compile(r"- (system|user|assistant|tool): (.*)")

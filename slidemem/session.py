@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
+from slidemem.breaker import Breaker
 from slidemem.config import Options
-from slidemem.consolidate import SummaryRequest
 from slidemem.events import Event, Figures
 from slidemem.plan import Layout, lay_out
+from slidemem.request import SummaryRequest
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.base import Store
 from slidemem.tokens import Tally
@@ -103,6 +104,7 @@ class Session:
         layouts: the latest layouts by session, so that a read does not do again what an earlier one did.
         when_due: what is called when consolidation may be due.
         redact: changes the texts of a span before it is summarised; None leaves them.
+        breaker: knows whether the summariser is asked at all; shared by all sessions of a memory.
         async_only: whether the summariser has to be awaited, so that a sync append is refused.
     """
 
@@ -120,6 +122,7 @@ class Session:
     when_due: Callable[[Session], Coroutine[Any, Any, object]]
     async_only: bool
     redact: Callable[[str], str] | None = None
+    breaker: Breaker = field(default_factory=Breaker)
 
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""

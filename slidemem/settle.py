@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Final
 
 from slidemem.archive import Segment
-from slidemem.consolidate import SummaryRequest, Written, write
+from slidemem.consolidate import Written, write
 from slidemem.errors import UnknownReference, told
 from slidemem.events import Event
 from slidemem.leaving import Job, advanced, merge_target, plan_job
@@ -24,6 +24,7 @@ from slidemem.merge import merge
 from slidemem.messages import Message, Part, digest, user
 from slidemem.plan import headed_by, narrowed, pinned_tokens
 from slidemem.present import mend
+from slidemem.request import SummaryRequest
 from slidemem.retention import to_remember
 from slidemem.session import Session
 from slidemem.state import Change, Kept, Lease, Pin, Record, Recount, Totals, recounted
@@ -222,10 +223,16 @@ async def _consolidation(session: Session, job: Job) -> Consolidation:
 
 
 class _Asking:
-    """The session's summariser, its calls counted and its refusals told."""
+    """The session's summariser, its calls counted, its refusals told, and its health noted.
+
+    Attributes:
+        asks: whether there is one that may be asked now.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        apart = session.ask is None or session.extractive
+        self.asks = not apart and session.breaker.lets(session.clock())
 
     async def __call__(self, request: SummaryRequest) -> str:
         self._session.figures.summarizer_calls += 1
@@ -233,16 +240,25 @@ class _Asking:
         return await self._session.ask(asked) if self._session.ask else ""
 
     def report(self, written: Written, start: int, end: int) -> None:
-        """Tell why answers were refused."""
-        self._session.figures.refusals += len(written.refusals)
+        """Tell why answers were refused, and whether the summariser is left alone from now on."""
+        session = self._session
+        session.figures.refusals += len(written.refusals)
         for refusal in written.refusals:
-            self._session.happened(Event("refused", self._session.id, refusal, start, end))
+            session.happened(Event("refused", session.id, refusal, start, end))
+        if written.method == "summarizer":
+            if session.breaker.answered():
+                session.happened(Event("resumed", session.id, "the summariser answers again", start, end))
+        elif written.refusals:
+            pause = session.breaker.failed(session.clock(), timed_out=written.timed_out)
+            if pause:
+                detail = f"the summariser is not asked for {pause:g} seconds: {written.refusals[-1]}"
+                session.happened(Event("paused", session.id, detail, start, end))
 
 
 async def _segment(session: Session, job: Job) -> Segment:
     request = SummaryRequest(job.messages, job.earlier, job.target_tokens, session.tally.text)
     ask = _Asking(session)
-    written = await write(ask if session.ask else None, request, extractive=session.extractive)
+    written = await write(ask if session.ask else None, request, extractive=not ask.asks)
     ask.report(written, job.start, job.end)
     archived = job.record.archive.segments
     return Segment(
@@ -305,8 +321,7 @@ async def _parent(session: Session, children: Sequence[Segment], target: int) ->
     first, last = children[0], children[-1]
     texts = [child.text for child in children if child.text]
     ask = _Asking(session)
-    summariser = None if session.extractive or session.ask is None else ask
-    written = await merge(summariser, texts, target, session.tally.text)
+    written = await merge(ask if ask.asks else None, texts, target, session.tally.text)
     ask.report(written, first.start, last.end)
     return Segment(
         id=f"{first.start}-{last.end}.{last.id.rpartition('.')[2]}m",

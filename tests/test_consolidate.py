@@ -16,13 +16,13 @@ from slidemem.consolidate import (
     Consolidator,
     ExtractiveConsolidator,
     FunctionConsolidator,
-    SummaryRequest,
     Written,
     resolve_consolidator,
     write,
 )
 from slidemem.errors import AsyncOnly, ConfigurationError
 from slidemem.messages import Message, Part, ToolCall, user
+from slidemem.request import SummaryRequest
 from slidemem.tokens import approximate_counter
 
 T = TypeVar("T")

@@ -29,10 +29,13 @@ PURE = [
         "merge",
         "facts",
     ),
+    *("request", "accept", "extract", "language"),
     *("consolidate", "plan", "leaving", "compose", "align", "config", "check"),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
 EFFECTS = {
+    "asking",
+    "breaker",
     "cli",
     "conversation",
     "driver",

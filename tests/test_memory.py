@@ -352,15 +352,15 @@ def test_a_raising_summariser_is_asked_twice_and_its_error_never_remembered() ->
     events: list[Event] = []
 
     def summarize(messages: list[dict[str, Any]]) -> str:
-        raise TimeoutError("no answer from Delhi")
+        raise ConnectionError("no answer from Delhi")
 
     chat = memory(consolidator=summarize, on_event=events.append).session("s")
     for at in range(20):
         chat.append(turn(at))
 
     refusals = [event.detail for event in events if event.kind == "refused"]
-    assert "raised TimeoutError: no answer from Delhi" == refusals[0]
-    assert 2 * chat.stats().consolidations <= len(refusals)
+    assert "raised ConnectionError: no answer from Delhi" == refusals[0]
+    assert 2 * min(3, chat.stats().consolidations) == len(refusals)
     assert "Delhi" not in json.dumps(chat.context().to_openai())
 
 
