@@ -14,7 +14,7 @@ from typing import Final
 from slidemem.extract import Span
 from slidemem.language import differ
 from slidemem.request import TOLD, SummaryRequest
-from slidemem.retention import held
+from slidemem.retention import held, stems
 
 _NO_ANSWER: Final = re.compile(  # how a model begins that does not answer, and a client that passes on an error
     r"""
@@ -37,9 +37,6 @@ _NO_ANSWER: Final = re.compile(  # how a model begins that does not answer, and 
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_STEM: Final = 5  # letters by which two words are the same one
-_WORDS: Final = re.compile(r"[^\W\d_]{4,}")
-_SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 _SHARED: Final = 0.25  # of a summary's words that its source must hold
 
 
@@ -74,11 +71,5 @@ def _reasons(text: str, request: SummaryRequest, span: Span) -> Iterator[str]:
 
 def _shares(text: str, source: str) -> bool:
     """Whether enough of a text's words are its source's."""
-    said, words = _stems(source), _stems(text)
+    said, words = stems(source), stems(text)
     return bool(words) and len(words & said) >= _SHARED * len(words)
-
-
-def _stems(text: str) -> frozenset[str]:
-    """The beginnings of the longer words; of a script without spaces its characters."""
-    lower = text.lower()
-    return frozenset((*(word[:_STEM] for word in _WORDS.findall(lower)), *_SPACELESS.findall(lower)))

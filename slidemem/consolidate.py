@@ -86,7 +86,7 @@ class ExtractiveConsolidator:
 
     def summarize(self, request: SummaryRequest) -> str:
         """The chosen sentences, one a line with its speaker, in the order they were said."""
-        return extracted(Span.of(request.spoken()), request)
+        return extracted(Span.of(request.spoken(), request.cues), request)
 
     async def asummarize(self, request: SummaryRequest) -> str:
         """The same; nothing is awaited."""
@@ -144,7 +144,7 @@ async def write(
         request: the span and its target.
         extractive: whether `ask` is the extractive consolidator itself, which is not asked twice.
     """
-    span = Span.of(request.spoken())
+    span = Span.of(request.spoken(), request.cues)
     if ask is None or request.target_tokens < _WORTH_A_CALL:
         return Written("", "none", span.retention(""))
     refusals: list[str] = []

@@ -12,20 +12,32 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from slidemem.archive import Retention
+from slidemem.cues import Cue
 from slidemem.facts import Fact
 from slidemem.request import SummaryRequest
-from slidemem.retention import Statement, held, statements
+from slidemem.retention import Statement, held, statements, stems
 
 _AGAIN: Final = 0.8  # what a message's next line counts, so that no message takes all
+_LENGTHY: Final = 0.2  # what a statement counts in an explanation of a thousand characters
+_TOLD: Final = 0.35  # of its words that a summary has when it tells a statement without a fact
 _MISSES: Final = 6  # lines that did not fit before the rest is left
 
 
 def completed(text: str, span: Span, request: SummaryRequest) -> str:
     """The summary with verbatim lines for the facts it lacks, most important first, within the target."""
     known = {fact.key for fact in held(span.facts, text)}
+    said = stems(text)
     page = _Page(request, text, request.count(text) if text else 0)
-    _fill(page, [line for line in span.lines if not known.issuperset(line.stated.facts)], known)
+    _fill(page, [line for line in span.lines if _lacks(line.stated, known, said)], known)
     return page.finished()
+
+
+def _lacks(stated: Statement, known: set[str], said: frozenset[str]) -> bool:
+    """Whether a summary, of these word stems, leaves out a fact of a statement; or most of one without a fact."""
+    if stated.facts:
+        return not known.issuperset(stated.facts)
+    words = stems(stated.text)
+    return len(words & said) <= len(words) * _TOLD
 
 
 def extracted(span: Span, request: SummaryRequest) -> str:
@@ -44,12 +56,14 @@ class _Line:
         message: the message it is from.
         role: who said it.
         stated: what it says.
+        share: of its worth that counts: less in an assistant's long explanation.
     """
 
     place: int
     message: int
     role: str
     stated: Statement
+    share: float = 1.0
 
     @property
     def text(self) -> str:
@@ -71,17 +85,17 @@ class Span:
     facts: frozenset[Fact]
 
     @classmethod
-    def of(cls, spoken: Sequence[tuple[str, str]]) -> Span:
+    def of(cls, spoken: Sequence[tuple[str, str]], cues: tuple[Cue, ...] = ()) -> Span:
         """The span of pairs of role and text."""
         said = [
-            (message, stated.role or role, stated)
+            (message, stated.role or role, stated, 1.0 if role == "user" else _LENGTHY ** (len(text) / 1000))
             for message, (role, text) in enumerate(spoken)
-            for stated in statements(text)
+            for stated in statements(text, cues)
         ]
         return cls(
             text="".join(f"{text}\n" for _, text in spoken),
             lines=tuple(_Line(place, *line) for place, line in enumerate(said)),
-            facts=frozenset(fact for _, _, stated in said for fact in stated.facts.values()),
+            facts=frozenset(fact for _, _, stated, _ in said for fact in stated.facts.values()),
         )
 
     @property
@@ -151,15 +165,15 @@ def _fill(page: _Page, lines: Sequence[_Line], known: set[str]) -> None:
     said: set[str] = set()
 
     def density(line: _Line) -> float:
-        return line.stated.density(line.role, known) * _AGAIN ** taken[line.message]
+        return line.stated.density(line.role, known) * _AGAIN ** taken[line.message] * line.share
 
     heap = [(-density(line), line.place, line) for line in lines]
     heapify(heap)
     while heap and page.misses <= _MISSES:
         _, place, line = heappop(heap)
         now = density(line)
-        adds = not page.start or not known.issuperset(line.stated.facts)  # below a summary a line must add a fact
-        if now <= 0 or line.text in said or not adds:
+        stale = page.start and line.stated.facts and known.issuperset(line.stated.facts)  # it must add to a summary
+        if now <= 0 or line.text in said or stale:
             continue
         if heap and now < -heap[0][0]:
             heappush(heap, (-now, place, line))

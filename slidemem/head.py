@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from slidemem.corrections import with_marks
+from slidemem.cues import Cue
 from slidemem.merge import most_important
 
 TAG: Final = "earlier-conversation"
@@ -45,11 +47,13 @@ class Headlines:
         pinned: lines of metadata, pins and the first user message, as they are shown.
         archive: lines of the archive, oldest first.
         covered: how many messages the archive covers.
+        cues: a user's own, by which lines are chosen.
     """
 
     pinned: tuple[str, ...] = ()
     archive: tuple[str, ...] = ()
     covered: int = 0
+    cues: tuple[Cue, ...] = ()
 
 
 def headlines(
@@ -61,15 +65,8 @@ def headlines(
         *(f"Pinned: {pin}" for pin in pins),
         *((f"First message: {first_user}",) if first_user else ()),
     )
-    return Headlines(
-        pinned=pinned,
-        archive=tuple(
-            dict.fromkeys(
-                _item(line) for line in archive.splitlines() if line.strip() and not any(pin in line for pin in pins)
-            )
-        ),
-        covered=covered,
-    )
+    lines = with_marks(list(dict.fromkeys(_item(line) for line in archive.splitlines() if line.strip())))
+    return Headlines(pinned, tuple(line for line in lines if not any(pin in line for pin in pins)), covered)
 
 
 def _item(line: str) -> str:
@@ -93,7 +90,7 @@ def compose(lines: Headlines, limit: int, count: Callable[[str], int], *, pins: 
         return count(_text(pinned, archive, lines.covered)) <= limit
 
     whole = not lines.archive or fits(lines.archive)
-    kept = lines.archive if whole else most_important(lines.archive, fits)
+    kept = lines.archive if whole else most_important(lines.archive, fits, lines.cues)
     text = _text(pinned, kept, lines.covered)
     return Head(text, count(text) if text else 0, pinned_tokens, len(lines.archive) - len(kept))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from slidemem.cues import Cue
 from slidemem.messages import Message
 
 _ASKED_FOR: Final = 0.6  # of the target; the rest is for lines that the summary lacks
@@ -44,6 +45,7 @@ class SummaryRequest:
         target_tokens: what the segment may take.
         attempt: 0, or 1 when the first answer was refused.
         count: tokens of a text.
+        cues: a user's own signs that a sentence matters.
         used: to be called with the tokens that a model read and wrote, as its provider counts them, for `stats()`.
     """
 
@@ -52,6 +54,7 @@ class SummaryRequest:
     target_tokens: int
     count: Callable[[str], int]
     attempt: int = 0
+    cues: tuple[Cue, ...] = ()
     used: Callable[[int, int], None] = _unheard
 
     @property

@@ -256,7 +256,9 @@ class _Asking:
 
 
 async def _segment(session: Session, job: Job) -> Segment:
-    request = SummaryRequest(job.messages, job.earlier, job.target_tokens, session.tally.text)
+    request = SummaryRequest(
+        job.messages, job.earlier, job.target_tokens, session.tally.text, cues=session.options.signs
+    )
     ask = _Asking(session)
     written = await write(ask if session.ask else None, request, extractive=not ask.asks)
     ask.report(written, job.start, job.end)
@@ -321,7 +323,7 @@ async def _parent(session: Session, children: Sequence[Segment], target: int) ->
     first, last = children[0], children[-1]
     texts = [child.text for child in children if child.text]
     ask = _Asking(session)
-    written = await merge(ask if ask.asks else None, texts, target, session.tally.text)
+    written = await merge(ask if ask.asks else None, texts, target, session.tally.text, session.options.signs)
     ask.report(written, first.start, last.end)
     return Segment(
         id=f"{first.start}-{last.end}.{last.id.rpartition('.')[2]}m",

@@ -426,7 +426,7 @@ def test_what_does_not_fit_is_left_out_and_counted() -> None:
 
 def test_a_summary_that_lacks_nothing_stays_as_it_is() -> None:
     """Nothing is added where every fact is held, in whatever order and case."""
-    text = "MEERA to Portugal: qz7m2l, MA-5583-2071, ₹3,40,000"
+    text = "MEERA to Portugal: qz7m2l, MA-5583-2071, ₹3,40,000; peanut allergy, in every meal order"
 
     assert written(text).text == text
 

@@ -287,7 +287,7 @@ def test_a_question_and_a_dump_count_less() -> None:
 @pytest.mark.parametrize(
     "text, stated",
     [
-        ("Stop. I meant the 14th! Saturday the 14th. It is settled.", ["I meant the 14th! Saturday the 14th."]),
+        ("Stop. I meant the 14th! Saturday the 14th. It is sunny there.", ["I meant the 14th! Saturday the 14th."]),
         ("Booked. The code is BKG-7731.", ["Booked. The code is BKG-7731."]),
         ("Here. Tell me about Nikhil in the town.", ["Tell me about Nikhil in the town."]),
         ("We met Nikhil in town. So far so good. It is Nashik he lives in.", 2),
