@@ -8,14 +8,14 @@ extractive consolidator, which needs no model, so the chain always ends in a tex
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 from slidemem.accept import refusal
 from slidemem.archive import Retention
 from slidemem.errors import AsyncOnly, ConfigurationError, told
-from slidemem.extract import Span, completed, extracted
+from slidemem.extract import Span, completed, extracted, most_important
 from slidemem.openai_format import to_openai
 from slidemem.request import SummaryRequest
 
@@ -147,19 +147,47 @@ async def write(
     span = Span.of(request.spoken(), request.cues)
     if ask is None or request.target_tokens < _WORTH_A_CALL:
         return Written("", "none", span.retention(""))
+    answers: list[_Answers] = []
+    for piece in () if extractive else request.pieces():
+        answers.append(await _answered(ask, piece, Span.of(piece.spoken(), piece.cues)))
+        if answers[-1].text is None:  # the extract is made of the whole span
+            break
+    refusals = tuple(refusal for answer in answers for refusal in answer.refusals)
+    timed_out = any(answer.timed_out for answer in answers)
+    if not answers or any(answer.text is None for answer in answers):
+        text = extracted(span, request)
+        return Written(text, "extractive", span.retention(text), refusals, timed_out)
+    said = "\n".join(answer.text for answer in answers if answer.text)
+    if len(answers) > 1:  # each may fill the target, and together they may not
+        said = "\n".join(most_important(said.splitlines(), lambda lines: _fit(lines, request), request.cues))
+    text = completed(said, span, request)
+    return Written(text, "summarizer", span.retention(text), refusals, timed_out)
+
+
+def _fit(lines: Sequence[str], request: SummaryRequest) -> bool:
+    return request.count("\n".join(lines)) <= request.target_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What a summariser said of a piece; None when none of its answers was accepted."""
+
+    text: str | None
+    refusals: tuple[str, ...]
+    timed_out: bool = False
+
+
+async def _answered(ask: Callable[[SummaryRequest], Awaitable[str]], request: SummaryRequest, span: Span) -> _Answers:
+    """The answer that is accepted, after one more try where the first is not."""
     refusals: list[str] = []
-    timed_out = False
-    for attempt in range(0 if extractive else 2):
+    for attempt in range(2):
         answer = await _answer(ask, replace(request, attempt=attempt), span)
         if not answer.refusal:
-            text = completed(answer.text, span, request)
-            return Written(text, "summarizer", span.retention(text), tuple(refusals))
+            return _Answers(answer.text, tuple(refusals))
         refusals.append(answer.refusal)
-        timed_out = answer.timed_out
-        if timed_out:  # whoever waited for it has waited enough
-            break
-    text = extracted(span, request)
-    return Written(text, "extractive", span.retention(text), tuple(refusals), timed_out)
+        if answer.timed_out:  # whoever waited for it has waited enough
+            return _Answers(None, tuple(refusals), timed_out=True)
+    return _Answers(None, tuple(refusals))
 
 
 @dataclass(frozen=True, slots=True)

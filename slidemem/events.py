@@ -86,6 +86,11 @@ class Figures:
     _last: tuple[Message, ...] = field(default=(), repr=False)
 
     @property
+    def last(self) -> tuple[Message, ...]:
+        """The messages of the latest context."""
+        return self._last
+
+    @property
     def prefix_reuse(self) -> float:
         """Share of prompt tokens that a prefix cache could serve, 0 to 1."""
         return self.reused_tokens / self.prompt_tokens if self.prompt_tokens else 0.0

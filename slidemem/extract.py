@@ -6,7 +6,7 @@ Lines are chosen by what they state for their length, each weighed anew by what 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -15,7 +15,7 @@ from slidemem.archive import Retention
 from slidemem.cues import Cue
 from slidemem.facts import Fact
 from slidemem.request import SummaryRequest
-from slidemem.retention import Statement, held, statements, stems
+from slidemem.retention import Statement, held, importance, statements, stems
 
 _AGAIN: Final = 0.8  # what a message's next line counts, so that no message takes all
 _LENGTHY: Final = 0.2  # what a statement counts in an explanation of a thousand characters
@@ -30,6 +30,29 @@ def completed(text: str, span: Span, request: SummaryRequest) -> str:
     page = _Page(request, text, request.count(text) if text else 0)
     _fill(page, [line for line in span.lines if _lacks(line.stated, known, said)], known)
     return page.finished()
+
+
+def most_important(
+    lines: Sequence[str], fits: Callable[[Sequence[str]], bool], cues: tuple[Cue, ...] = ()
+) -> list[str]:
+    """As many whole lines as fit, the least important left out first, in their order.
+
+    Args:
+        lines: oldest first.
+        fits: whether some of them fit; true for fewer lines when it is for more.
+        cues: a user's own.
+    """
+    newest = len(lines) - 1
+    ranked = sorted(range(len(lines)), key=lambda at: -importance(lines[at], newest - at, cues))
+
+    def best(number: int) -> list[str]:
+        return [lines[at] for at in sorted(ranked[:number])]
+
+    fitting, over = 0, len(lines) + 1
+    while over - fitting > 1:
+        middle = (fitting + over) // 2
+        fitting, over = (middle, over) if fits(best(middle)) else (fitting, middle)
+    return best(fitting)
 
 
 def _lacks(stated: Statement, known: set[str], said: frozenset[str]) -> bool:

@@ -15,9 +15,10 @@ from slidemem.archive import Retention
 from slidemem.consolidate import Written, write
 from slidemem.corrections import with_marks
 from slidemem.cues import Cue
+from slidemem.extract import most_important
 from slidemem.messages import Message, Part, Role
 from slidemem.request import SummaryRequest
-from slidemem.retention import facts, held, importance
+from slidemem.retention import facts, held
 
 _SPOKEN: Final = re.compile(r"- (system|user|assistant|tool): (.*)")
 _ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -54,29 +55,6 @@ async def merge(
     kept = most_important(lines, lambda some: count("\n".join(some)) <= target_tokens, cues)
     text = "\n".join(kept)
     return Written(text, "extractive", Retention(len(found), len(held(found, text))), refusals)
-
-
-def most_important(
-    lines: Sequence[str], fits: Callable[[Sequence[str]], bool], cues: tuple[Cue, ...] = ()
-) -> list[str]:
-    """As many whole lines as fit, the least important left out first, in their order.
-
-    Args:
-        lines: oldest first.
-        fits: whether some of them fit; true for fewer lines when it is for more.
-        cues: a user's own.
-    """
-    newest = len(lines) - 1
-    ranked = sorted(range(len(lines)), key=lambda at: -importance(lines[at], newest - at, cues))
-
-    def best(number: int) -> list[str]:
-        return [lines[at] for at in sorted(ranked[:number])]
-
-    fitting, over = 0, len(lines) + 1
-    while over - fitting > 1:
-        middle = (fitting + over) // 2
-        fitting, over = (middle, over) if fits(best(middle)) else (fitting, middle)
-    return best(fitting)
 
 
 def _as_said(line: str) -> Message:

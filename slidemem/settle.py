@@ -257,7 +257,13 @@ class _Asking:
 
 async def _segment(session: Session, job: Job) -> Segment:
     request = SummaryRequest(
-        job.messages, job.earlier, job.target_tokens, session.tally.text, cues=session.options.signs
+        job.messages,
+        job.earlier,
+        job.target_tokens,
+        session.tally.text,
+        cues=session.options.signs,
+        input_tokens=session.options.summary_input_tokens,
+        prefix=() if session.redact else session.figures.last,  # what was redacted must not be shown after all
     )
     ask = _Asking(session)
     written = await write(ask if session.ask else None, request, extractive=not ask.asks)
