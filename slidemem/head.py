@@ -1,8 +1,8 @@
 """Decides how the head reads: the block in front of the window with metadata, pins and archive.
 
 Everything in it was written by users, tools and summarisers, so it is fenced, labelled as quoted, and its
-fences are escaped. Its foot is the receipt for the model: how much it covers, second-hand. At the foot, so
-that the lines above keep their bytes when another segment is appended.
+fences are escaped. Its foot is the receipt for the model: how much it covers, second-hand, or that there was more of
+which nothing is noted. At the foot, so that the lines above keep their bytes when another segment is appended.
 """
 
 from __future__ import annotations
@@ -89,9 +89,8 @@ def compose(lines: Headlines, limit: int, count: Callable[[str], int], *, pins: 
     def fits(archive: Sequence[str]) -> bool:
         return count(_text(pinned, archive, lines.covered)) <= limit
 
-    whole = not lines.archive or fits(lines.archive)
-    kept = lines.archive if whole else most_important(lines.archive, fits, lines.cues)
-    text = _text(pinned, kept, lines.covered)
+    kept = lines.archive if fits(lines.archive) else most_important(lines.archive, fits, lines.cues)
+    text = _text(pinned, kept, lines.covered if fits(kept) else 0)
     return Head(text, count(text) if text else 0, pinned_tokens, len(lines.archive) - len(kept))
 
 
@@ -101,8 +100,11 @@ def escaped(text: str) -> str:
 
 
 def _text(pinned: Sequence[str], archive: Sequence[str], covered: int) -> str:
-    if not pinned and not archive:
+    if not pinned and not archive and not covered:
         return ""
-    quoted = escaped("\n".join((*pinned, *archive)))  # together: a fence may be spread over lines
-    foot = (f"({covered} earlier messages, second-hand)",) if archive else ()
-    return "\n".join((_OPEN, quoted, *foot, f"</{TAG}>"))
+    quoted = (
+        (escaped("\n".join((*pinned, *archive))),) if pinned or archive else ()
+    )  # a fence may be spread over lines
+    known = "second-hand" if archive else "of which nothing is noted"
+    foot = (f"({covered} earlier messages, {known})",) if covered else ()
+    return "\n".join((_OPEN, *quoted, *foot, f"</{TAG}>"))
