@@ -32,7 +32,9 @@ from slidemem.leaving import Plan
 from slidemem.memory import SlideMem
 from slidemem.messages import Mark, Message, MessageCodec, Part, PartKind, Role, ToolCall
 from slidemem.openai_format import from_openai, to_openai
+from slidemem.profile import Profile
 from slidemem.request import SummaryRequest
+from slidemem.retention import Asked
 from slidemem.rewind import Reconciled
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
@@ -44,6 +46,7 @@ from slidemem.tokens import TokenCounter, approximate_counter, count_tokens, tik
 __version__ = "0.1.0"
 
 __all__ = [
+    "Asked",
     "AsyncOnly",
     "Branch",
     "BudgetError",
@@ -74,6 +77,7 @@ __all__ = [
     "Pin",
     "PinBudgetError",
     "Plan",
+    "Profile",
     "Receipt",
     "Reconciled",
     "Retention",

@@ -21,7 +21,8 @@ class Event:
             summariser fails, and is not asked for a while), `resumed` (it answers again), `lost_race` (another commit
             came first), `busy` (another worker has the lease), `rewound`, `postponed` (a fault came
             between: what was due stays due), `crowded` (little is left for the conversation; told once),
-            `counter_failed`, `pin_left_out`.
+            `counter_failed`, `pin_left_out`, `unpinned` (the user asked to forget it),
+            `hook_failed` (a function of the host raised).
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
@@ -42,6 +43,8 @@ class Event:
         "crowded",
         "counter_failed",
         "pin_left_out",
+        "unpinned",
+        "hook_failed",
     ]
     session: str
     detail: str

@@ -41,7 +41,7 @@ async def append(session: Session, given: Given | Sequence[Given]) -> None:
     entries = read(session, given)
     if not entries:
         return
-    await grown(session, await session.store.append(session.id, entries, session.metadata))
+    await grown(session, await session.store.append(session.id, entries, session.metadata), entries)
 
 
 async def context(

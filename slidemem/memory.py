@@ -24,7 +24,8 @@ from slidemem.events import Event
 from slidemem.messages import Message
 from slidemem.openai_format import Given
 from slidemem.plan import pinned_tokens
-from slidemem.session import AllFigures, Layouts, Session
+from slidemem.retention import Asked
+from slidemem.session import PROFILES, AllFigures, Layouts, Session
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.base import Records, Store, Transcript, awaited
 from slidemem.stores.joined import JoinedStore
@@ -60,6 +61,8 @@ class SlideMem:
             Left out, the extractive one, which needs no model.
         redact: changes each text of a span before anything is made of it that outlives the window: summary,
             extracted lines, pins of "remember this", the first user message. The transcript keeps what was said.
+        asked: called with the text of each user message: what it asks to remember and to forget, as an `Asked`, or
+            None; besides what is found in any case ("remember that ...", "forget that ...").
         on_event: called with each `Event`.
         clock: seconds since 1970; for tests.
         **options: see `Options`.
@@ -79,6 +82,7 @@ class SlideMem:
         records: Records | str | None = None,
         consolidator: Consolidator | Summarize | None = _EXTRACTIVE,
         redact: Callable[[str], str] | None = None,
+        asked: Callable[[str], Asked | None] | None = None,
         on_event: Callable[[Event], None] | None = None,
         clock: Callable[[], float] = time.time,
         **options: Any,
@@ -86,9 +90,10 @@ class SlideMem:
         self.options = Options.of(max_tokens=max_tokens, **options)
         self.consolidator = resolve_consolidator(consolidator)
         self._background = schedule.Background(self.options.flush_seconds)
-        if not callable(clock) or not all(given is None or callable(given) for given in (on_event, redact)):
-            raise ConfigurationError("clock, on_event and redact must be functions")
+        if not callable(clock) or not all(given is None or callable(given) for given in (asked, on_event, redact)):
+            raise ConfigurationError("clock, asked, on_event and redact must be functions")
         self._redact = redact
+        self._asked = asked
         self._on_event = on_event
         self._clock = clock
         self._told: set[str] = set()
@@ -119,25 +124,35 @@ class SlideMem:
         given = ", ".join(f"{name}={getattr(self.options, name)!r}" for name in sorted(self.options.model_fields_set))
         return f"SlideMem({given})"
 
-    def session(self, session_id: str, *, metadata: Mapping[str, object] | None = None) -> ConversationMemory:
+    def session(
+        self, session_id: str, *, user_id: str | None = None, metadata: Mapping[str, object] | None = None
+    ) -> ConversationMemory:
         """One session; the same id is the same conversation.
 
         Args:
             session_id: any text that is not empty.
+            user_id: whose it is: what `profile` knows of a user is shown in all sessions of the user; None for
+                nobody's.
             metadata: short facts about the session (`{"timezone": "IST"}`), shown in the pinned zone and
                 stored with the next append; None leaves what is stored.
 
         Raises:
-            ConfigurationError: the id is no text or empty, or the metadata do not map names to short values.
+            ConfigurationError: an id is no text or empty, or the metadata do not map names to short values.
             PinBudgetError: the metadata alone do not fit into `archive_share`.
         """
         if not isinstance(session_id, str) or not session_id:
             raise ConfigurationError(f"a session id must be text that is not empty, got {session_id!r:.80}")
+        if session_id.startswith(PROFILES):
+            raise ConfigurationError(
+                f"a session id must not begin with {PROFILES!r}: profiles of users are kept there"
+            )
+        if user_id is not None and (not isinstance(user_id, str) or not user_id):
+            raise ConfigurationError(f"a user id must be text that is not empty, got {user_id!r:.80}")
         pairs = _pairs(metadata)
         needed = pinned_tokens(Snapshot(metadata=pairs or ()), self.options, self._tally)
         if needed > self.options.archive_tokens:
             raise PinBudgetError(needed, self.options.archive_tokens, "these metadata")
-        return ConversationMemory(*self._reach(session_id, pairs), self._background)
+        return ConversationMemory(*self._reach(session_id, pairs, user_id), self._background)
 
     def count(self, messages: Given | Sequence[Given]) -> int:
         """Tokens of messages, by this memory's counter."""
@@ -145,11 +160,11 @@ class SlideMem:
 
     def sessions(self) -> tuple[str, ...]:
         """Ids of the sessions that hold anything, in the order in which they began."""
-        return drive(self.store.sessions(), "asessions")
+        return _talks(drive(self.store.sessions(), "asessions"))
 
     async def asessions(self) -> tuple[str, ...]:
         """Async twin of `sessions`."""
-        return await self._awaited.sessions()
+        return _talks(await self._awaited.sessions())
 
     def restore(
         self, exported: Mapping[str, Any], session_id: str | None = None, *, replace: bool = False
@@ -177,9 +192,11 @@ class SlideMem:
         await export.restore(self._reach(chat.session_id, None)[1], exported, replace=replace)
         return chat
 
-    def _reach(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> tuple[Session, Session]:
+    def _reach(
+        self, session_id: str, metadata: tuple[tuple[str, str], ...] | None, user: str | None = None
+    ) -> tuple[Session, Session]:
         """What flows need for a session: as a sync caller reaches it, and as an async one does."""
-        base = self._base(session_id, metadata)
+        base = replace(self._base(session_id, metadata), user=user)
         consolidator, background = self.consolidator, self._background
         behind = self.options.mode == "background"
         at_once = schedule.inline if self.options.mode == "inline" else schedule.manual
@@ -213,6 +230,7 @@ class SlideMem:
             when_due=schedule.manual,
             redact=self._redact,
             breaker=self._breaker,
+            asked=self._asked,
             async_only=bool(getattr(self.consolidator, "async_only", False)),
         )
 
@@ -258,6 +276,11 @@ class SlideMem:
             self._on_event(event)
         except Exception as error:  # noqa: BLE001  # a listener's fault must not reach the turn it listens to
             _LOG.warning("on_event raised %s", told(error))
+
+
+def _talks(ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of sessions, those of profiles left out."""
+    return tuple(id_ for id_ in ids if not id_.startswith(PROFILES))
 
 
 def _exported_id(exported: Mapping[str, Any]) -> str:

@@ -60,10 +60,23 @@ _REMEMBER: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_FORGET: Final = re.compile(
+    r"""
+    (?: (?:and|also|but|so|oh|ok|okay|btw|hey|actually)[,\s]+ ){0,3}
+    (?: (?:(?:please|pls)\s+|you\s+can\s+(?:now\s+)?)? (?:forget|stop\s+remembering)
+        (?:\s+(?:that\b|about\b|what\ i\ said\ about\b|(?=my\b|our\b)))
+      | (?:please\s+|pls\s+)?(?:don['’]?t|do\s+not)\s+remember\s+(?:that|about)\b
+      | esquece\s(?:de\s)?que | olvida\s(?:de\s)?que | vergiss,?\sdass | oublie\sque | 请?忘记 | 别再记
+      | भूल\sजाओ\sकि )
+    [\s:：,，.!—–-]*
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 _NOTE: Final = re.compile(r"(?:(?:please|pls)\s+)?note(?:\s+(?:this|that)\b|(?=\s*:))[\s:,]*", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w")
 REPLACED: Final = " (replaced)"  # ends a line whose value a later one corrects
 _STALE: Final = 0.2  # of its worth that counts then
+_MEANT: Final = 0.6  # of the words of what is to be forgotten that its pin has, at least
 _BELOW: Final = 12  # lines below "remember this:" that are taken
 _SPEAKERS: Final = {"user": 4.5, "assistant": 1.0, "tool": 0.5, "system": 0.5}
 _MORE: Final = 0.1  # of its weight that each further number or code of a sentence adds
@@ -75,6 +88,18 @@ _SLOWER: Final = 4  # times that one with a cue fades slower
 _STEM: Final = 5  # letters by which two words are the same one
 _LONGER: Final = re.compile(r"[^\W\d_]{4,}")
 _SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+
+
+class Asked(NamedTuple):
+    """What a message asks a memory to do.
+
+    Attributes:
+        remember: texts to pin.
+        forget: texts whose pins go.
+    """
+
+    remember: tuple[str, ...] = ()
+    forget: tuple[str, ...] = ()
 
 
 class Statement(NamedTuple):
@@ -190,6 +215,20 @@ def to_remember(text: str) -> list[str]:
                 below = takewhile(str.strip, lines[at + 1 : at + 1 + _BELOW])
                 asked.extend([what] if what else said[nth + 1 : nth + 2] or map(_unmarked, below))
     return [what for what in asked if _WORD.search(what) and not what.rstrip(CLOSERS).endswith(_QUESTION)]
+
+
+def to_forget(text: str) -> list[str]:
+    """What a user asks to forget: "forget that X", "please forget about X", where a sentence begins; no question."""
+    lines = text.splitlines()
+    said = [sentence for at in _own_lines(lines) for sentence in sentences(lines[at])]
+    asked = [sentence[opening.end() :] for sentence in said if (opening := _FORGET.match(sentence))]
+    return [what for what in asked if stems(what) and not what.rstrip(CLOSERS).endswith(_QUESTION)]
+
+
+def means(asked: str, pinned: str) -> bool:
+    """Whether what a user asks to forget is what is pinned: most of its words are there."""
+    wanted = stems(asked)
+    return len(wanted & stems(pinned)) > _MEANT * len(wanted)
 
 
 def _unmarked(line: str) -> str:

@@ -119,7 +119,7 @@ async def _rewritten(session: Session, snapshot: Snapshot, keep: int, entries: t
         detail = f"messages {keep} to {there - 1} left the conversation; they are kept as a branch"
         session.happened(Event("rewound", session.id, detail, keep, there))
     if entries:
-        await grown(session, totals)
+        await grown(session, totals, entries)
     return True
 
 

@@ -25,9 +25,9 @@ from slidemem.messages import Message, Part, digest, user
 from slidemem.plan import headed_by, narrowed, pinned_tokens
 from slidemem.present import mend
 from slidemem.request import SummaryRequest
-from slidemem.retention import to_remember
+from slidemem.retention import Asked, means, to_forget, to_remember
 from slidemem.session import Session
-from slidemem.state import Change, Kept, Lease, Pin, Record, Recount, Totals, recounted
+from slidemem.state import Change, Entry, Kept, Lease, Pin, Record, Recount, Totals, recounted
 from slidemem.tokens import Tally
 
 _LOG: Final = logging.getLogger("slidemem")
@@ -135,12 +135,13 @@ async def settle(session: Session, *, now: bool = False, force: bool = False, wa
     return made.segment if made and await commit(session, made) else None
 
 
-async def grown(session: Session, totals: Totals) -> None:
-    """What follows an append: counts in this memory's counter, and the scheduler, when something may be due.
+async def grown(session: Session, totals: Totals, entries: Sequence[Entry] = ()) -> None:
+    """What follows an append: pins to forget, counts in this counter, and the scheduler, when something may be due.
 
     The messages are stored: whatever fails from here on is told and not raised, or the caller would store them again.
     """
     try:
+        await forget(session, entries)
         other = totals.counter != session.tally.fingerprint
         if other:
             await _recount(session)
@@ -189,7 +190,7 @@ def _near(session: Session, totals: Totals) -> bool:
 
 async def _recount(session: Session) -> None:
     """Count what is live with this memory's counter and store that; nothing when the session has moved on."""
-    snapshot, tally = await session.store.snapshot(session.id), session.tally
+    snapshot, tally = await session.snapshot(), session.tally
     anchor = snapshot.record.anchor
     counts = Recount(
         counter=tally.fingerprint,
@@ -347,19 +348,18 @@ async def _parent(session: Session, children: Sequence[Segment], target: int) ->
 
 
 def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tuple[Event, ...]]:
-    """Pins for what the user asked to remember in the span as far as they fit, and what did not."""
+    """Pins for what the user asked to remember in the span as far as they fit, and what did not.
+
+    What the user asked to forget later on, in the span or since, is not pinned any more.
+    """
     fitting: list[Pin] = []
     left_out: list[Event] = []
-    asked = (
-        (entry, text)
-        for entry in job.covered
-        if entry.message.role == "user"
-        for text in to_remember(session.redact(entry.shown.text) if session.redact else entry.shown.text)
-    )
+    asked = [(entry, asked_of(session, entry)) for entry in job.snapshot.live if entry.message.role == "user"]
+    forgotten = [(entry.seq, text) for entry, what in asked for text in what.forget]
     known = {pin.id for pin in job.snapshot.pins}
-    for entry, text in asked:
+    for entry, text in ((entry, text) for entry, what in asked if entry.seq < job.end for text in what.remember):
         pin = pin_of(text, entry.seq)
-        if pin.id in known:
+        if pin.id in known or any(seq > entry.seq and means(gone, text) for seq, gone in forgotten):
             continue
         after = replace(job.snapshot, record=job.record, pins=(*job.snapshot.pins, *fitting, pin))
         if pinned_tokens(after, session.options, session.tally) <= session.options.archive_tokens:
@@ -367,6 +367,31 @@ def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tup
         else:
             left_out.append(Event("pin_left_out", session.id, f"no room for {text!r}", entry.seq, entry.seq + 1))
     return tuple(fitting), tuple(left_out)
+
+
+def asked_of(session: Session, entry: Entry) -> Asked:
+    """What a user's message asks to remember and to forget, redacted."""
+    text = session.redact(entry.shown.text) if session.redact else entry.shown.text
+    more = _own(session, text) or Asked()
+    return Asked((*to_remember(text), *more.remember), (*to_forget(text), *more.forget))
+
+
+def _own(session: Session, text: str) -> Asked | None:
+    """What a host's own function finds asked; its fault is told, and keeps nothing from being done."""
+    try:
+        return session.asked(text) if session.asked else None
+    except Exception as fault:  # noqa: BLE001  # a host's
+        session.happened(Event("hook_failed", session.id, f"asked raised {told(fault)}"))
+        return None
+
+
+async def forget(session: Session, entries: Sequence[Entry]) -> None:
+    """Take away the pins that new messages of the user ask to forget."""
+    said = [asked_of(session, entry).forget for entry in entries if entry.message.role == "user"]
+    wanted = [text for asked in said for text in asked]
+    for pin in (await session.store.held(session.id)).pins if wanted else ():
+        if any(means(text, pin.text) for text in wanted) and await session.store.unpin(session.id, pin.id):
+            session.happened(Event("unpinned", session.id, f"{pin.text!r}, as the user asked"))
 
 
 def pin_of(text: str, source: int | None) -> Pin:

@@ -43,6 +43,7 @@ EFFECTS = {
     "export",
     "flow",
     "memory",
+    "profile",
     "replay",
     "rewind",
     "schedule",
