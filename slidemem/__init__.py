@@ -5,6 +5,7 @@ from slidemem.compose import Context, Receipt, Zones
 from slidemem.config import Options
 from slidemem.consolidate import Consolidator, ExtractiveConsolidator, FunctionConsolidator
 from slidemem.conversation import ConversationMemory
+from slidemem.costs import Money, Prices
 from slidemem.driver import drive
 from slidemem.due import DueJob
 from slidemem.errors import (
@@ -70,6 +71,7 @@ __all__ = [
     "MessageCodec",
     "MessageLog",
     "MissingExtra",
+    "Money",
     "Options",
     "OversizeMessage",
     "Part",
@@ -77,6 +79,7 @@ __all__ = [
     "Pin",
     "PinBudgetError",
     "Plan",
+    "Prices",
     "Profile",
     "Receipt",
     "Reconciled",

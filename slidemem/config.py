@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError
 
+from slidemem.costs import Prices
 from slidemem.cues import Cue
 from slidemem.errors import ConfigurationError
 
@@ -46,6 +47,7 @@ class Options(BaseModel):
             time (`keeps_time = True`) is left to it.
         summary_input_tokens: what a summariser's model takes in one prompt, in tokens; a larger span is summarised in
             pieces. None for any length.
+        prices: what tokens cost, for `stats().money`; see `Prices`.
         cues: a user's own signs that a sentence matters: regular expressions, and what each multiplies a sentence's
             worth by. A number multiplies it by 4, a prohibition by 4.5, an identifier by 25.
         flush_seconds: how long `flush`, and the end of the process, wait for what runs in the background.
@@ -70,6 +72,7 @@ class Options(BaseModel):
     mode: Literal["inline", "background", "manual"] = "inline"
     summary_seconds: Annotated[float, Field(gt=0, le=MOST)] | None = 60.0
     summary_input_tokens: Annotated[StrictInt, Field(ge=200, le=MOST)] | None = None
+    prices: Prices | None = None
     cues: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)
     flush_seconds: Seconds = 30.0
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from slidemem.archive import Segment
 from slidemem.compose import Call, Context, compose
+from slidemem.costs import money
 from slidemem.entries import read
 from slidemem.errors import InvalidMessage, PinBudgetError, UnknownReference
 from slidemem.events import Stats
@@ -67,7 +68,7 @@ async def context(
     composed = compose(snapshot, layout, session.options, session.tally, call)
     shown = sum(map(session.tally, call.system)) if session.options.count_system else 0
     session.layouts.take(session.id, shown + reserve)
-    session.figures.see(composed)
+    session.figures.see(composed, sum(entry.whole_tokens for entry in snapshot.live))
     return composed
 
 
@@ -173,6 +174,7 @@ async def stats(session: Session) -> Stats:
         contexts=figures.contexts,
         prompt_tokens=figures.prompt_tokens,
         prefix_reuse=figures.prefix_reuse,
+        money=money(figures.used_tokens, session.options.prices) if session.options.prices else None,
     )
 
 

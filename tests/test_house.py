@@ -29,7 +29,7 @@ PURE = [
         "merge",
         "facts",
     ),
-    *("request", "accept", "extract", "language", "cues", "corrections"),
+    *("request", "accept", "extract", "language", "cues", "corrections", "costs"),
     *("consolidate", "plan", "leaving", "compose", "align", "config", "check"),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
