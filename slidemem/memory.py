@@ -63,6 +63,8 @@ class SlideMem:
             extracted lines, pins of "remember this", the first user message. The transcript keeps what was said.
         asked: called with the text of each user message: what it asks to remember and to forget, as an `Asked`, or
             None; besides what is found in any case ("remember that ...", "forget that ...").
+        extract_facts: called with each span before it leaves the window, as OpenAI-format dicts: what it tells of the
+            user, by name, which goes into the profile of the session's user; not called where it has none.
         on_event: called with each `Event`.
         clock: seconds since 1970; for tests.
         **options: see `Options`.
@@ -83,6 +85,7 @@ class SlideMem:
         consolidator: Consolidator | Summarize | None = _EXTRACTIVE,
         redact: Callable[[str], str] | None = None,
         asked: Callable[[str], Asked | None] | None = None,
+        extract_facts: Callable[[list[dict[str, Any]]], Mapping[str, object]] | None = None,
         on_event: Callable[[Event], None] | None = None,
         clock: Callable[[], float] = time.time,
         **options: Any,
@@ -90,10 +93,13 @@ class SlideMem:
         self.options = Options.of(max_tokens=max_tokens, **options)
         self.consolidator = resolve_consolidator(consolidator)
         self._background = schedule.Background(self.options.flush_seconds)
-        if not callable(clock) or not all(given is None or callable(given) for given in (asked, on_event, redact)):
-            raise ConfigurationError("clock, asked, on_event and redact must be functions")
+        if not callable(clock) or not all(
+            given is None or callable(given) for given in (asked, extract_facts, on_event, redact)
+        ):
+            raise ConfigurationError("clock, asked, extract_facts, on_event and redact must be functions")
         self._redact = redact
         self._asked = asked
+        self._extract_facts = extract_facts
         self._on_event = on_event
         self._clock = clock
         self._told: set[str] = set()
@@ -231,6 +237,7 @@ class SlideMem:
             redact=self._redact,
             breaker=self._breaker,
             asked=self._asked,
+            extract_facts=self._extract_facts,
             async_only=bool(getattr(self.consolidator, "async_only", False)),
         )
 

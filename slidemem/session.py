@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Final
@@ -114,6 +114,7 @@ class Session:
         redact: changes the texts of a span before it is summarised; None leaves them.
         user: whose session it is; None for nobody's.
         asked: what a user asks to remember and to forget besides what is found in any case.
+        extract_facts: what a span tells of its user, by name, for the user's profile.
         breaker: knows whether the summariser is asked at all; shared by all sessions of a memory.
         async_only: whether the summariser has to be awaited, so that a sync append is refused.
     """
@@ -135,6 +136,7 @@ class Session:
     breaker: Breaker = field(default_factory=Breaker)
     user: str | None = None
     asked: Callable[[str], Asked | None] | None = None
+    extract_facts: Callable[[list[dict[str, Any]]], Mapping[str, object]] | None = None
 
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""

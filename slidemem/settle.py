@@ -22,12 +22,13 @@ from slidemem.events import Event
 from slidemem.leaving import Job, advanced, merge_target, plan_job
 from slidemem.merge import merge
 from slidemem.messages import Message, Part, digest, user
+from slidemem.openai_format import to_openai
 from slidemem.plan import headed_by, narrowed, pinned_tokens
 from slidemem.present import mend
 from slidemem.request import SummaryRequest
 from slidemem.retention import Asked, means, to_forget, to_remember
-from slidemem.session import Session
-from slidemem.state import Change, Entry, Kept, Lease, Pin, Record, Recount, Totals, recounted
+from slidemem.session import Session, profile_id
+from slidemem.state import Change, Entry, Kept, Lease, Pin, Record, Recount, Totals, recounted, with_profile
 from slidemem.tokens import Tally
 
 _LOG: Final = logging.getLogger("slidemem")
@@ -48,6 +49,7 @@ class Consolidation:
         change: what the commit writes.
         events: to tell once it is committed.
         tokens_in: of the span, as it was shown.
+        profile: what the span tells of the user, for the profile.
         holder: of the lease that was taken for it; "" when none was.
     """
 
@@ -58,6 +60,7 @@ class Consolidation:
     change: Change
     events: tuple[Event, ...]
     tokens_in: int
+    profile: tuple[Pin, ...] = ()
     holder: str = ""
 
 
@@ -101,6 +104,8 @@ async def commit(session: Session, made: Consolidation) -> bool:
         raise UnknownReference(f"this work is of session {made.session!r:.80}, not of {session.id!r:.80}")
     start, end = made.segment.start, made.segment.end
     async with _released_by_a_fault(session, made.holder):
+        for fact in made.profile:  # first: what is kept though the race is lost was said all the same
+            await session.store.pin(profile_id(session.user or ""), fact)
         won = await session.store.commit(session.id, made.revision, made.change)
     if not won:
         detail = f"messages {start} to {end - 1}: the session moved on, this work is dropped"
@@ -220,7 +225,38 @@ async def _consolidation(session: Session, job: Job) -> Consolidation:
         change=Change(record, job.covered, (*children, *record.archive.segments), pins),
         events=(done, *merges, *left_out),
         tokens_in=job.tokens,
+        profile=_told_of_the_user(session, job),
     )
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())
+
+
+def _told_of_the_user(session: Session, job: Job) -> tuple[Pin, ...]:
+    """What a host's function finds in the span about the user, as far as it fits; its fault is told."""
+    if session.extract_facts is None or session.user is None:
+        return ()
+    try:
+        found = session.extract_facts([to_openai(message, portable=True) for message in job.messages])
+        facts = [Pin(_one_line(name), _one_line(value)) for name, value in found.items()]
+    except Exception as fault:  # noqa: BLE001  # a host's
+        session.happened(Event("hook_failed", session.id, f"extract_facts raised {told(fault)}"))
+        return ()
+    fitting: dict[str, Pin] = {}
+    for fact in facts:
+        known = tuple((pin.id, pin.text) for pin in {**fitting, fact.id: fact}.values())
+        after = with_profile(job.snapshot, known)
+        if (
+            fact.id
+            and fact.text
+            and pinned_tokens(after, session.options, session.tally) <= session.options.archive_tokens
+        ):
+            fitting[fact.id] = fact
+        else:
+            detail = f"no room for {fact.id!r} in the profile"
+            session.happened(Event("pin_left_out", session.id, detail, job.start, job.end))
+    return tuple(fitting.values())
 
 
 class _Asking:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -273,3 +274,75 @@ def test_a_reconciled_message_may_ask_too() -> None:
     chat.reconcile([{"role": "user", "content": "Forget about the gate."}], replace=True)
 
     assert () == chat.pins()
+
+
+# ------------------------------------------------------------------ facts of a span
+
+
+def found(messages: list[dict[str, Any]]) -> dict[str, object]:
+    """The city and the age that a user names."""
+    text = " ".join(str(message["content"]) for message in messages)
+    named = re.findall(r"(city|age) is (\w+)", text)
+    return dict(named)
+
+
+def test_facts_of_a_span_go_into_the_profile(mem: SlideMem) -> None:
+    """They are there when the span has left the window, in the user's other sessions too."""
+    own = SlideMem(
+        max_tokens=300, counter=words, archive_share=0.3, recall_share=0, store=mem.store, extract_facts=found
+    )
+    chat = own.session("a", user_id="alice")
+    say(chat, "my city is Pune, and my age is 41")
+    assert {} == chat.profile.all()
+    chatter(chat)
+
+    assert {"city": "Pune", "age": "41"} == chat.profile.all()
+    assert "city: Pune" in chat.context().head
+    other = mem.session("b", user_id="alice")
+    say(other, "hello")
+    assert "city: Pune\nage: 41" in other.context().head
+
+
+def test_nobodys_span_is_not_searched() -> None:
+    """Without a user there is no profile to put anything in."""
+    asked: list[int] = []
+    chat = memory(extract_facts=lambda messages: asked.append(1) or {}).session("s")
+    chatter(chat)
+
+    assert [] == asked
+    assert chat.stats().consolidations > 0
+
+
+@pytest.mark.parametrize("wrong", [lambda messages: 1 / 0, lambda messages: None, lambda messages: {"a": Wordless()}])
+def test_a_search_that_fails_holds_nothing_up(wrong: Any) -> None:
+    """What it raises is an event, and the span leaves all the same."""
+    events: list[Event] = []
+    chat = memory(extract_facts=wrong, on_event=events.append).session("s", user_id="alice")
+    chatter(chat)
+
+    assert {"extract_facts raised"} == {event.detail[:20] for event in events if event.kind == "hook_failed"}
+    assert chat.stats().consolidations > 0
+    assert {} == chat.profile.all()
+
+
+class Wordless:
+    """Raises when it is asked for its text."""
+
+    def __str__(self) -> str:
+        raise ValueError("none")
+
+
+def test_facts_that_do_not_fit_are_left_out() -> None:
+    """Each is an event; blank ones are none; what fits is kept."""
+    events: list[Event] = []
+    facts = {"story": "word " * 200, "city": "Pune", "": "x", "blank": " "}
+    chat = memory(extract_facts=lambda messages: facts, on_event=events.append).session("s", user_id="alice")
+    chatter(chat)
+
+    assert {"city": "Pune"} == chat.profile.all()
+    assert {
+        "no room for 'story' in the profile",
+        "no room for '' in the profile",
+        "no room for 'blank' in the profile",
+    } == {event.detail for event in events if event.kind == "pin_left_out"}
+    assert chat.context().tokens <= 300
