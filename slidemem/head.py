@@ -87,7 +87,8 @@ def compose(lines: Headlines, limit: int, count: Callable[[str], int], *, pins: 
     pinned_tokens = count(bare) if bare else 0
 
     def fits(archive: Sequence[str]) -> bool:
-        return count(_text(pinned, archive, lines.covered)) <= limit
+        text = _text(pinned, archive, lines.covered)
+        return not text or count(text) <= limit
 
     kept = lines.archive if fits(lines.archive) else most_important(lines.archive, fits, lines.cues)
     text = _text(pinned, kept, lines.covered if fits(kept) else 0)
