@@ -46,6 +46,8 @@ class ChatModelConsolidator:
         ConfigurationError: the model is no runnable, or a number is out of range.
     """
 
+    keeps_time = True
+
     def __init__(  # each is named by its caller, and has a default but one
         self,
         model: Runnable[Any, Any],

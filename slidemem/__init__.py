@@ -3,8 +3,9 @@
 from slidemem.archive import Retention, Segment
 from slidemem.compose import Context, Receipt, Zones
 from slidemem.config import Options
-from slidemem.consolidate import Consolidator, ExtractiveConsolidator, FunctionConsolidator, SummaryRequest
+from slidemem.consolidate import Consolidator, ExtractiveConsolidator, FunctionConsolidator
 from slidemem.conversation import ConversationMemory
+from slidemem.costs import Money, Prices
 from slidemem.driver import drive
 from slidemem.due import DueJob
 from slidemem.errors import (
@@ -32,6 +33,9 @@ from slidemem.leaving import Plan
 from slidemem.memory import SlideMem
 from slidemem.messages import Mark, Message, MessageCodec, Part, PartKind, Role, ToolCall
 from slidemem.openai_format import from_openai, to_openai
+from slidemem.profile import Profile
+from slidemem.request import SummaryRequest
+from slidemem.retention import Asked
 from slidemem.rewind import Reconciled
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
@@ -45,6 +49,7 @@ from slidemem.tokens import TokenCounter, approximate_counter, count_tokens, tik
 __version__ = "0.1.0"
 
 __all__ = [
+    "Asked",
     "AsyncOnly",
     "Branch",
     "BudgetError",
@@ -70,6 +75,7 @@ __all__ = [
     "MessageCodec",
     "MessageLog",
     "MissingExtra",
+    "Money",
     "Options",
     "OversizeMessage",
     "Part",
@@ -77,6 +83,8 @@ __all__ = [
     "Pin",
     "PinBudgetError",
     "Plan",
+    "Prices",
+    "Profile",
     "Receipt",
     "Reconciled",
     "Retention",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError
 
+from slidemem.costs import Prices
+from slidemem.cues import Cue
 from slidemem.errors import ConfigurationError
 
 MOST: Final = 10**12  # tokens; no number beyond it is meant
@@ -39,6 +43,13 @@ class Options(BaseModel):
         alternate: join neighbouring messages of one role, the user's own too.
         mode: `inline` (consolidate while appending), `background` (behind the caller's back, on a thread or in
             a task) or `manual` (only when asked).
+        summary_seconds: how long a summariser is waited for; None for as long as it takes. One that keeps its own
+            time (`keeps_time = True`) is left to it.
+        summary_input_tokens: what a summariser's model takes in one prompt, in tokens; a larger span is summarised in
+            pieces. None for any length.
+        prices: what tokens cost, for `stats().money`; see `Prices`.
+        cues: a user's own signs that a sentence matters: regular expressions, and what each multiplies a sentence's
+            worth by. A number multiplies it by 4, a prohibition by 4.5, an identifier by 25.
         flush_seconds: how long `flush`, and the end of the process, wait for what runs in the background.
     """
 
@@ -59,6 +70,10 @@ class Options(BaseModel):
     archive_role: Literal["merge", "user", "system"] = "merge"
     alternate: StrictBool = False
     mode: Literal["inline", "background", "manual"] = "inline"
+    summary_seconds: Annotated[float, Field(gt=0, le=MOST)] | None = 60.0
+    summary_input_tokens: Annotated[StrictInt, Field(ge=200, le=MOST)] | None = None
+    prices: Prices | None = None
+    cues: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)
     flush_seconds: Seconds = 30.0
 
     @classmethod
@@ -102,12 +117,23 @@ class Options(BaseModel):
         return self.usable // 2
 
     @cached_property
+    def signs(self) -> tuple[Cue, ...]:
+        """The cues, ready for use."""
+        return tuple(Cue(re.compile(pattern, re.IGNORECASE), weight) for pattern, weight in self.cues.items())
+
+    @cached_property
     def leaving_turns(self) -> int:
         """How many turns leave when the window holds more than `window_turns`."""
         return self.batch_turns or max(1, (self.window_turns or 1) // 2)
 
 
 def _refuse_contradictions(options: Options) -> None:
+    try:
+        empty = [cue.pattern.pattern for cue in options.signs if cue.pattern.match("")]
+    except re.error as wrong:
+        raise ConfigurationError(f"cues must be regular expressions: {wrong}") from None
+    if empty:
+        raise ConfigurationError(f"these cues match everything: {', '.join(map(repr, empty))}")
     if options.usable < 1:
         raise ConfigurationError(
             f"reserve_tokens ({options.reserve_tokens}) leaves nothing of max_tokens ({options.max_tokens}): "

@@ -18,6 +18,7 @@ from slidemem.flow import Explanation
 from slidemem.leaving import Plan
 from slidemem.messages import Message, Role
 from slidemem.openai_format import Given
+from slidemem.profile import Profile
 from slidemem.rewind import Reconciled
 from slidemem.schedule import Background
 from slidemem.search import Filter, Hit, search
@@ -30,6 +31,10 @@ class ConversationMemory:
     """One session: append what is said, read the context to send.
 
     Messages are OpenAI-format dicts or `Message`; one, or a sequence of them.
+
+    Attributes:
+        session_id: names it in the memory's store.
+        profile: what is known of its user, shared by the user's sessions.
     """
 
     def __init__(self, sync: Session, awaited: Session, background: Background) -> None:
@@ -37,6 +42,7 @@ class ConversationMemory:
         self._sync = sync
         self._async = awaited
         self._background = background
+        self.profile = Profile(sync, awaited)
 
     def __repr__(self) -> str:
         return f"ConversationMemory({self.session_id!r:.80})"

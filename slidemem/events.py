@@ -9,6 +9,7 @@ from typing import Literal
 
 from slidemem.archive import Segment
 from slidemem.compose import Context
+from slidemem.costs import Money, Used
 from slidemem.messages import Message, digest
 
 
@@ -17,10 +18,12 @@ class Event:
     """Something that happened in a session.
 
     Attributes:
-        kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `lost_race` (another commit
-            came first), `busy` (another worker has the lease), `rewound`, `recalled` (a context quotes what
-            is archived), `postponed` (a fault came between: what was due stays due), `crowded` (little is
-            left for the conversation; told once), `counter_failed`, `pin_left_out`.
+        kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `paused` (the summariser fails,
+            and is not asked for a while), `resumed` (it answers again), `lost_race` (another commit came
+            first), `busy` (another worker has the lease), `rewound`, `recalled` (a context quotes what is
+            archived), `postponed` (a fault came between: what was due stays due), `crowded` (little is left
+            for the conversation; told once), `counter_failed`, `pin_left_out`, `unpinned` (the user asked to
+            forget it), `hook_failed` (a function of the host raised).
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
@@ -32,6 +35,8 @@ class Event:
         "consolidated",
         "merged",
         "refused",
+        "paused",
+        "resumed",
         "lost_race",
         "recalled",
         "busy",
@@ -40,6 +45,8 @@ class Event:
         "crowded",
         "counter_failed",
         "pin_left_out",
+        "unpinned",
+        "hook_failed",
     ]
     session: str
     detail: str
@@ -65,6 +72,8 @@ class Figures:
         contexts: contexts handed out.
         prompt_tokens: tokens of all of them.
         reused_tokens: of those, tokens of messages that the context before began with, unchanged.
+        everything: tokens of all contexts, had each held the whole conversation.
+        everything_reused: of those, tokens that the one before began with.
         crowded: whether it was told that little is left for the conversation.
     """
 
@@ -80,8 +89,29 @@ class Figures:
     contexts: int = 0
     prompt_tokens: int = 0
     reused_tokens: int = 0
+    everything: int = 0
+    everything_reused: int = 0
     crowded: bool = False
+    _whole: int = 0
     _last: tuple[Message, ...] = field(default=(), repr=False)
+
+    @property
+    def used_tokens(self) -> Used:
+        """The tokens that cost money; those of spans and segments where the summariser's model tells none."""
+        told = self.summarizer_read or not self.summarizer_calls
+        return Used(
+            prompts=self.prompt_tokens,
+            reused=self.reused_tokens,
+            read=self.summarizer_read if told else self.tokens_in,
+            wrote=self.summarizer_wrote if told else self.tokens_out,
+            everything=self.everything,
+            everything_reused=self.everything_reused,
+        )
+
+    @property
+    def last(self) -> tuple[Message, ...]:
+        """The messages of the latest context."""
+        return self._last
 
     @property
     def prefix_reuse(self) -> float:
@@ -103,10 +133,19 @@ class Figures:
 
     def forget(self) -> None:
         """Drop the last context."""
-        self._last = ()
+        self._last, self._whole = (), 0
 
-    def see(self, context: Context) -> None:
-        """Add a context that was handed out."""
+    def see(self, context: Context, live: int) -> None:
+        """Add a context that was handed out.
+
+        Args:
+            context: the context.
+            live: tokens of the live messages, whole.
+        """
+        whole = self.tokens_in + live + context.zones.system
+        self.everything += whole
+        self.everything_reused += min(self._whole, whole)
+        self._whole = whole
         same = map(eq, map(digest, self._last), map(digest, context.messages))
         shared = sum(1 for _ in takewhile(bool, same))
         self.contexts += 1
@@ -139,6 +178,7 @@ class Stats:
         contexts: contexts handed out.
         prompt_tokens: tokens of all of them.
         prefix_reuse: share of those that the context before began with, 0 to 1.
+        money: what they cost beside sending everything, where `prices` are given.
     """
 
     messages: int
@@ -160,3 +200,4 @@ class Stats:
     contexts: int
     prompt_tokens: int
     prefix_reuse: float
+    money: Money | None = None

@@ -1,35 +1,36 @@
-"""Decides what counts as a fact in a line of text, and which words are cues that something matters.
+"""Decides what counts as a fact in a line of text, by its form, in whatever language.
 
-Facts are found by their form: addresses, paths, identifiers, money, dates, times, numbers, quoted words, names.
-Cues of health, preference, prohibition, limit, decision, promise and correction are lists of words in a handful
-of languages. A line is gone through once, by patterns that take time linear in its length, whatever it holds.
+Addresses, paths, identifiers, money, dates, times, numbers, quoted words, names. A line is gone through once, by
+patterns that take time linear in its length, whatever it holds. Words that say that something matters are those
+of `cues.py`.
 """
 
 # ruff: noqa: RUF001  # the signs of several scripts are what it looks for
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
+
+from slidemem.cues import place
 
 
 def _words(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-_WEIGHTS: Final = {
-    "email": 6,
-    "identifier": 6,
-    "url": 5,
-    "path": 5,
-    "money": 4,
-    "date": 4,
-    "time": 3,
-    "name": 2,
-    "quoted": 1,
-    "number": 1,
+_WEIGHTS: Final = {  # what a sentence's worth is multiplied by, fitted like those of the cues
+    "email": 15.0,
+    "identifier": 25.0,
+    "url": 6.0,
+    "path": 4.0,
+    "money": 8.0,
+    "date": 11.0,
+    "time": 4.5,
+    "name": 1.7,
+    "quoted": 1.2,
+    "number": 3.5,
 }
 _COPIED: Final = frozenset(("email", "identifier", "url", "path"))  # all that a log, JSON or code is searched for
 _CAPITAL: Final = "[A-ZÀ-ÖØ-ÞĀĆČĐĒĞĪİŁŌŐŚŞŠŪŰŹŻŽ\u0391-\u03a9\u0400-\u042f]"
@@ -79,51 +80,6 @@ _LONGEST: Final = 80  # what is longer is base64 or a hash
 _ACCOUNT: Final = 5  # digits of a number that stands for something
 _ABBREVIATED: Final = 5  # letters of an abbreviation, with its full stop; a longer word with one ends a sentence
 _ACRONYM: Final = 5  # letters; longer words in capitals are shouted
-WARNS, STATES, FIXES, TELLS = 1, 2, 4, 8
-# Patterns in lower case, split at spaces; _ is a space, and a word ends where no * says that it goes on.
-_WARNINGS: Final = (
-    "allerg* alérg* asthma* diabet* emergenc* halal intoleran* jamais kosher medication* medicine* must_not mustn't"
-    " never niemals nunca pregnan* vegan* vegetarian*"
-)
-_STATING: Final = (
-    "agreed always at_least at_most birthday* booked born_on born_in budget* call_me cannot"
-    " can't_(?:eat|drink|have|use|take|stand|walk|pay) changed?_my_mind confirmed correction"
-    " deadline* decid* decis* dislike* due_(?:by|on) don't_(?:eat|drink|like|want|work|pay|send|call|forget)"
-    " décid* entschied* expire* favou?rite* from_now_on got_(?:it|that)_wrong hate* have_to has_to had_to i_meant"
-    " immer instead lieber limit maximum must named no_longer no_more_than orçamento ordered password* prefer*"
-    " prefier* prefir* préfèr* presupuesto promise* prometo rather_than remember* remind_me sempre siempre signed"
-    " toujours won't_(?:eat|drink|have|use|pay)"
-)
-_OWN: Final = (
-    "i my me mine our we us eu meu meus minha minhas nosso nossa nossos nossas tenho sou yo mi mis tengo soy nuestro"
-    " nuestra je mon mes nous notre ich mein meine meinen wir unser unsere"
-)
-_BEING: Final = re.compile(r"\s(?:[\w-]{1,20}\s){1,5}?(?:is|are|was|were|runs|ends)\b")
-_POSSESSIVE: Final = "my our his her their"
-_FAR: Final = re.compile("[\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff]")
-_FAR_CUES: Final = {
-    WARNS: re.compile("एलर्जी|शाकाहारी|मधुमेह|过敏|過敏|素食|糖尿病|アレルギー|从不"),
-    STATES: re.compile(
-        "कभी नहीं|हमेशा|पसंद|वादा|याद रख|जन्मदिन|不能|必须|总是|喜欢|决定|预算|不要|生日|必ず|決め|好き|予算"
-    ),
-    TELLS: re.compile("मैं|मेर|मुझे|हमार|मला|माझ|我|私|僕"),
-}
-
-
-def _any_of(*lists: str) -> re.Pattern[str]:
-    """A pattern for the words of lists, each after what is no letter; grouped by first letter, which is faster."""
-    by_letter: dict[str, list[str]] = {}
-    for word in " ".join(lists).split():
-        rest = word[1:].replace("_", " ")
-        by_letter.setdefault(word[0], []).append(rest[:-1] if word.endswith("*") else rf"{rest}\b")
-    groups = (f"{first}(?:{'|'.join(rest)})" for first, rest in by_letter.items())
-    return re.compile(rf"\W(?:{'|'.join(groups)})")
-
-
-_CUES: Final = _any_of(_WARNINGS, _STATING, _OWN, _POSSESSIVE)
-_WARNING: Final = tuple(_WARNINGS.replace("*", "").replace("_", " ").split(" "))
-_OWNING: Final = _words(_OWN)
-_POSSESSIVES: Final = _words(_POSSESSIVE)
 ABBREVIATIONS: Final = _words(
     "mr mrs ms dr prof st sr sra jr vs approx incl excl min max tel ca cf fig e.g i.e z.b d.h bzw"
 )
@@ -136,12 +92,12 @@ class Fact(NamedTuple):
     Attributes:
         kind: `email`, `url`, `path`, `identifier`, `money`, `date`, `time`, `number`, `quoted` or `name`.
         key: the words it is looked for by, in lower case.
-        weight: how much it matters.
+        weight: how much it matters: what it multiplies the worth of a sentence by.
     """
 
     kind: str
     key: str
-    weight: int
+    weight: float
 
 
 def facts_at(line: str, starts: Sequence[int], *, data: bool) -> Mapping[int, dict[str, Fact]]:
@@ -150,30 +106,13 @@ def facts_at(line: str, starts: Sequence[int], *, data: bool) -> Mapping[int, di
     for position, kind, text in _forms(line, starts):
         key = text.lower().strip()
         if key and (kind in _COPIED or not data):
-            found[_place(starts, position)].setdefault(key, Fact(kind, key, _WEIGHTS[kind]))
+            found[place(starts, position)].setdefault(key, Fact(kind, key, _WEIGHTS[kind]))
     return found
 
 
-def cues_at(line: str, starts: Sequence[int]) -> Mapping[int, int]:
-    """The cues of each sentence, by its place."""
-    cues: defaultdict[int, int] = defaultdict(int)
-    lower = " " + line.replace("’", "'").replace("İ", "I").lower()  # a space more, else the same length
-    for match in _CUES.finditer(lower):
-        cues[_place(starts, match.start())] |= _cue(match[0][1:], lower, match.end())
-    if not line.isascii() and _FAR.search(line):
-        for bit, pattern in _FAR_CUES.items():
-            for match in pattern.finditer(line):
-                cues[_place(starts, match.start())] |= bit
-    return cues
-
-
-def _cue(word: str, lower: str, end: int) -> int:
-    tells = TELLS if word in _OWNING else 0
-    if word in _POSSESSIVES and _BEING.match(lower, end):
-        return tells | FIXES
-    if tells or word in _POSSESSIVES:
-        return tells
-    return WARNS if word.startswith(_WARNING) else STATES
+def is_month(text: str) -> bool:
+    """Whether a text begins with the name of a month."""
+    return text.split(" ", 1)[0].rstrip(_EDGES).lower() in _CALENDAR
 
 
 def _forms(line: str, starts: Sequence[int]) -> Iterator[tuple[int, str, str]]:
@@ -190,7 +129,7 @@ def _forms(line: str, starts: Sequence[int]) -> Iterator[tuple[int, str, str]]:
             yield match.start(), "name", match[0].removesuffix("'s").removesuffix("’s")
     if _QUOTE.search(line) or " '" in line or line.startswith("'"):
         for match in _QUOTED.finditer(line):
-            if _place(starts, match.start()) == _place(starts, match.end() - 1):
+            if place(starts, match.start()) == place(starts, match.end() - 1):
                 yield match.start(), "quoted", match[match.lastindex or 0].strip(_EDGES)
 
 
@@ -234,10 +173,5 @@ def _is_name(line: str, match: re.Match[str], starts: Sequence[int]) -> bool:
     start, name = match.start(), match[0]
     if line[start - 2 : start] == ": " or name.lower() in _NO_NAMES or (name.isupper() and len(name) > _ACRONYM):
         return False
-    first = starts[_place(starts, start)]
+    first = starts[place(starts, start)]
     return line[first:start].strip(_EDGES) != ""
-
-
-def _place(starts: Sequence[int], position: int) -> int:
-    """The sentence that holds a position."""
-    return max(0, bisect_right(starts, position) - 1)

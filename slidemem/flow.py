@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from slidemem.archive import Segment
 from slidemem.compose import Call, Context, compose
+from slidemem.costs import money
 from slidemem.entries import findable, read
 from slidemem.errors import InvalidMessage, PinBudgetError, UnknownReference
 from slidemem.events import Stats
@@ -43,7 +44,7 @@ async def append(session: Session, given: Given | Sequence[Given]) -> None:
     entries = findable(session, read(session, given))
     if not entries:
         return
-    await grown(session, await session.store.append(session.id, entries, session.metadata))
+    await grown(session, await session.store.append(session.id, entries, session.metadata), entries)
 
 
 async def context(
@@ -72,7 +73,7 @@ async def context(
     composed = await recollected(session, composition, question) if question else composition.context
     shown = sum(map(session.tally, call.system)) if session.options.count_system else 0
     session.layouts.take(session.id, shown + reserve)
-    session.figures.see(composed)
+    session.figures.see(composed, sum(entry.whole_tokens for entry in snapshot.live))
     return composed
 
 
@@ -178,6 +179,7 @@ async def stats(session: Session) -> Stats:
         contexts=figures.contexts,
         prompt_tokens=figures.prompt_tokens,
         prefix_reuse=figures.prefix_reuse,
+        money=money(figures.used_tokens, session.options.prices) if session.options.prices else None,
     )
 
 

@@ -5,24 +5,17 @@ What a session does is `conversation.py`'s.
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from slidemem import export, schedule
+from slidemem.asking import asking, asking_async
+from slidemem.breaker import Breaker
 from slidemem.config import Options
-from slidemem.consolidate import (
-    Consolidator,
-    ExtractiveConsolidator,
-    FunctionConsolidator,
-    Summarize,
-    SummaryRequest,
-    resolve_consolidator,
-)
+from slidemem.consolidate import Consolidator, ExtractiveConsolidator, Summarize, resolve_consolidator
 from slidemem.conversation import ConversationMemory
 from slidemem.driver import drive
 from slidemem.entries import findable, read
@@ -31,7 +24,8 @@ from slidemem.events import Event
 from slidemem.messages import Message
 from slidemem.openai_format import Given
 from slidemem.plan import pinned_tokens
-from slidemem.session import AllFigures, Layouts, Session
+from slidemem.retention import Asked
+from slidemem.session import PROFILES, AllFigures, Layouts, Session
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.base import Records, Store, Transcript, awaited
 from slidemem.stores.joined import JoinedStore
@@ -45,6 +39,7 @@ _LOG = logging.getLogger("slidemem")
 _EXTRACTIVE = ExtractiveConsolidator()
 _TOLD_ONCE = {
     "refused": "a summary was refused, extracts stand in its place",
+    "paused": "the summariser fails, and is left alone for a while",
     "counter_failed": "the counter failed, the estimate stands in",
 }
 
@@ -66,6 +61,10 @@ class SlideMem:
             Left out, the extractive one, which needs no model.
         redact: changes each text of a span before anything is made of it that outlives the window: summary,
             extracted lines, pins of "remember this", the first user message. The transcript keeps what was said.
+        asked: called with the text of each user message: what it asks to remember and to forget, as an `Asked`, or
+            None; besides what is found in any case ("remember that ...", "forget that ...").
+        extract_facts: called with each span before it leaves the window, as OpenAI-format dicts: what it tells of the
+            user, by name, which goes into the profile of the session's user; not called where it has none.
         on_event: called with each `Event`.
         clock: seconds since 1970; for tests.
         **options: see `Options`.
@@ -85,6 +84,8 @@ class SlideMem:
         records: Records | str | None = None,
         consolidator: Consolidator | Summarize | None = _EXTRACTIVE,
         redact: Callable[[str], str] | None = None,
+        asked: Callable[[str], Asked | None] | None = None,
+        extract_facts: Callable[[list[dict[str, Any]]], Mapping[str, object]] | None = None,
         on_event: Callable[[Event], None] | None = None,
         clock: Callable[[], float] = time.time,
         **options: Any,
@@ -92,13 +93,18 @@ class SlideMem:
         self.options = Options.of(max_tokens=max_tokens, **options)
         self.consolidator = resolve_consolidator(consolidator)
         self._background = schedule.Background(self.options.flush_seconds)
-        if not callable(clock) or not all(given is None or callable(given) for given in (on_event, redact)):
-            raise ConfigurationError("clock, on_event and redact must be functions")
+        if not callable(clock) or not all(
+            given is None or callable(given) for given in (asked, extract_facts, on_event, redact)
+        ):
+            raise ConfigurationError("clock, asked, extract_facts, on_event and redact must be functions")
         self._redact = redact
+        self._asked = asked
+        self._extract_facts = extract_facts
         self._on_event = on_event
         self._clock = clock
         self._told: set[str] = set()
         self._layouts = Layouts()
+        self._breaker = Breaker()
         self._figures = AllFigures()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
         self._own: list[SQLiteStore] = []  # stores that were opened here
@@ -124,25 +130,35 @@ class SlideMem:
         given = ", ".join(f"{name}={getattr(self.options, name)!r}" for name in sorted(self.options.model_fields_set))
         return f"SlideMem({given})"
 
-    def session(self, session_id: str, *, metadata: Mapping[str, object] | None = None) -> ConversationMemory:
+    def session(
+        self, session_id: str, *, user_id: str | None = None, metadata: Mapping[str, object] | None = None
+    ) -> ConversationMemory:
         """One session; the same id is the same conversation.
 
         Args:
             session_id: any text that is not empty.
+            user_id: whose it is: what `profile` knows of a user is shown in all sessions of the user; None for
+                nobody's.
             metadata: short facts about the session (`{"timezone": "IST"}`), shown in the pinned zone and
                 stored with the next append; None leaves what is stored.
 
         Raises:
-            ConfigurationError: the id is no text or empty, or the metadata do not map names to short values.
+            ConfigurationError: an id is no text or empty, or the metadata do not map names to short values.
             PinBudgetError: the metadata alone do not fit into `archive_share`.
         """
         if not isinstance(session_id, str) or not session_id:
             raise ConfigurationError(f"a session id must be text that is not empty, got {session_id!r:.80}")
+        if session_id.startswith(PROFILES):
+            raise ConfigurationError(
+                f"a session id must not begin with {PROFILES!r}: profiles of users are kept there"
+            )
+        if user_id is not None and (not isinstance(user_id, str) or not user_id):
+            raise ConfigurationError(f"a user id must be text that is not empty, got {user_id!r:.80}")
         pairs = _pairs(metadata)
         needed = pinned_tokens(Snapshot(metadata=pairs or ()), self.options, self._tally)
         if needed > self.options.archive_tokens:
             raise PinBudgetError(needed, self.options.archive_tokens, "these metadata")
-        return ConversationMemory(*self._reach(session_id, pairs), self._background)
+        return ConversationMemory(*self._reach(session_id, pairs, user_id), self._background)
 
     def count(self, messages: Given | Sequence[Given]) -> int:
         """Tokens of messages, by this memory's counter."""
@@ -150,11 +166,11 @@ class SlideMem:
 
     def sessions(self) -> tuple[str, ...]:
         """Ids of the sessions that hold anything, in the order in which they began."""
-        return drive(self.store.sessions(), "asessions")
+        return _talks(drive(self.store.sessions(), "asessions"))
 
     async def asessions(self) -> tuple[str, ...]:
         """Async twin of `sessions`."""
-        return await self._awaited.sessions()
+        return _talks(await self._awaited.sessions())
 
     def restore(
         self, exported: Mapping[str, Any], session_id: str | None = None, *, replace: bool = False
@@ -182,22 +198,24 @@ class SlideMem:
         await export.restore(self._reach(chat.session_id, None)[1], exported, replace=replace)
         return chat
 
-    def _reach(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> tuple[Session, Session]:
+    def _reach(
+        self, session_id: str, metadata: tuple[tuple[str, str], ...] | None, user: str | None = None
+    ) -> tuple[Session, Session]:
         """What flows need for a session: as a sync caller reaches it, and as an async one does."""
-        base = self._base(session_id, metadata)
+        base = replace(self._base(session_id, metadata), user=user)
         consolidator, background = self.consolidator, self._background
         behind = self.options.mode == "background"
         at_once = schedule.inline if self.options.mode == "inline" else schedule.manual
         return (
             replace(
                 base,
-                ask=_asking(consolidator) if consolidator else None,
+                ask=asking(consolidator, self.options.summary_seconds) if consolidator else None,
                 when_due=background.on_thread if behind else at_once,
             ),
             replace(
                 base,
                 store=self._awaited,
-                ask=_asking_async(consolidator) if consolidator else None,
+                ask=asking_async(consolidator, self.options.summary_seconds) if consolidator else None,
                 when_due=background.in_task if behind else at_once,
             ),
         )
@@ -217,6 +235,9 @@ class SlideMem:
             layouts=self._layouts,
             when_due=schedule.manual,
             redact=self._redact,
+            breaker=self._breaker,
+            asked=self._asked,
+            extract_facts=self._extract_facts,
             async_only=bool(getattr(self.consolidator, "async_only", False)),
         )
 
@@ -265,23 +286,9 @@ class SlideMem:
             _LOG.warning("on_event raised %s", told(error))
 
 
-def _asking(consolidator: Consolidator) -> Callable[[SummaryRequest], Awaitable[str]]:
-    async def ask(request: SummaryRequest) -> str:
-        return consolidator.summarize(request)
-
-    return ask
-
-
-def _asking_async(consolidator: Consolidator) -> Callable[[SummaryRequest], Awaitable[str]]:
-    """A sync function is called in a thread, so that a slow one does not hold the event loop."""
-
-    async def ask(request: SummaryRequest) -> str:
-        if not isinstance(consolidator, FunctionConsolidator) or consolidator.async_only:
-            return await consolidator.asummarize(request)
-        answer = await asyncio.to_thread(consolidator.called, request)
-        return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # `write` looks at it
-
-    return ask
+def _talks(ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of sessions, those of profiles left out."""
+    return tuple(id_ for id_ in ids if not id_.startswith(PROFILES))
 
 
 def _exported_id(exported: Mapping[str, Any]) -> str:

@@ -12,9 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from slidemem.archive import Retention
-from slidemem.consolidate import SummaryRequest, Written, write
+from slidemem.consolidate import Written, write
+from slidemem.corrections import with_marks
+from slidemem.cues import Cue
+from slidemem.extract import most_important
 from slidemem.messages import Message, Part, Role
-from slidemem.retention import facts, held, importance
+from slidemem.request import SummaryRequest
+from slidemem.retention import facts, held
 
 _SPOKEN: Final = re.compile(r"- (system|user|assistant|tool): (.*)")
 _ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -25,6 +29,7 @@ async def merge(
     texts: Sequence[str],
     target_tokens: int,
     count: Callable[[str], int],
+    cues: tuple[Cue, ...] = (),
 ) -> Written:
     """One text in the place of several.
 
@@ -33,42 +38,23 @@ async def merge(
         texts: oldest first.
         target_tokens: what the text may take.
         count: tokens of a text.
+        cues: a user's own.
     """
-    lines = list(dict.fromkeys(line for text in texts for line in text.splitlines()))
+    lines = with_marks(list(dict.fromkeys(line for text in texts for line in text.splitlines())))
     whole = "\n".join(lines)
     found = facts(whole)
     if count(whole) <= target_tokens:
         return Written(whole, "joined", Retention(len(found), len(found)))
     refusals: tuple[str, ...] = ()
     if ask:
-        request = SummaryRequest(tuple(map(_as_said, lines)), "", target_tokens, count)
+        request = SummaryRequest(tuple(map(_as_said, lines)), "", target_tokens, count, cues=cues)
         written = await write(ask, request)
         if written.method == "summarizer":
             return written
         refusals = written.refusals
-    kept = most_important(lines, lambda some: count("\n".join(some)) <= target_tokens)
+    kept = most_important(lines, lambda some: count("\n".join(some)) <= target_tokens, cues)
     text = "\n".join(kept)
     return Written(text, "extractive", Retention(len(found), len(held(found, text))), refusals)
-
-
-def most_important(lines: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list[str]:
-    """As many whole lines as fit, the least important left out first, in their order.
-
-    Args:
-        lines: oldest first.
-        fits: whether some of them fit; true for fewer lines when it is for more.
-    """
-    newest = len(lines) - 1
-    ranked = sorted(range(len(lines)), key=lambda at: -importance(lines[at], age=newest - at))
-
-    def best(number: int) -> list[str]:
-        return [lines[at] for at in sorted(ranked[:number])]
-
-    fitting, over = 0, len(lines) + 1
-    while over - fitting > 1:
-        middle = (fitting + over) // 2
-        fitting, over = (middle, over) if fits(best(middle)) else (fitting, middle)
-    return best(fitting)
 
 
 def _as_said(line: str) -> Message:

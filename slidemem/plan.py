@@ -203,7 +203,8 @@ def headlines_of(snapshot: Snapshot, options: Options, tally: Tally) -> Headline
     if options.keep_first_user and record.first_user:
         kept = tally.once(clamp, (record.first_user.message,), options.archive_tokens // 2)
         first = " ".join(kept[0].text.split()) if kept else ""
-    return headlines(snapshot.metadata, pinned_texts(snapshot), first, record.archive.text, record.boundary)
+    lines = headlines(snapshot.metadata, pinned_texts(snapshot), first, record.archive.text, record.boundary)
+    return replace(lines, cues=options.signs)
 
 
 def kept_of(entry: Entry) -> Kept:

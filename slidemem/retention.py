@@ -13,12 +13,10 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
-from slidemem.facts import ABBREVIATIONS, CLOSERS, FIXES, STATES, TELLS, WARNS, Fact, cues_at, facts_at
+from slidemem.cues import ALONE, PROMISES, STRONG, TELLS, Cue, cues_at, place, strength
+from slidemem.facts import ABBREVIATIONS, CLOSERS, Fact, facts_at, is_month
 
 _NO_CUES: Final[Mapping[int, int]] = {}
-_STRONG: Final = 4  # what a sentence states when it matters without a fact
-_CUE_WEIGHTS: Final = {WARNS: 8, STATES: 4, FIXES: 3, TELLS: 3}
-_CUE_SUMS: Final = tuple(sum(weight for bit, weight in _CUE_WEIGHTS.items() if bits & bit) for bits in range(16))
 _ROLE: Final = re.compile(r"- (system|user|assistant|tool): ")
 _STACK: Final = re.compile(
     r"\s*(?:at\s[\w.$/<>]+\(|\.{3}\s\d+\smore|File\s\".*\",\sline\s\d)"
@@ -34,6 +32,7 @@ _END: Final = re.compile(
     rf"[.!?…。！？।॥](?:(?<=[。！？।॥])[。！？।॥{re.escape(CLOSERS)}]*\s*|[{re.escape(CLOSERS)}]*\s+)"
 )
 _NUMBERED: Final = frozenset(("no", "nr", "p", "art"))  # abbreviations only before a number
+_ORDINAL, _MONTH = 2, 16  # digits before the full stop of a date such as 17. Juli, and characters of its month
 _QUESTION: Final = ("?", "？", "؟")
 _ASKING: Final = re.compile(  # a question that is typed without its mark
     r"(?:(?:and|but|ok|right|so)[,\s]+){0,3}(?:(?:what|where|who|how)s\b|(?:can|could|do|did|are)\s(?:u|you)\b|is\s(?:it|that)\b"
@@ -43,7 +42,7 @@ _ASKING: Final = re.compile(  # a question that is typed without its mark
 _LIMIT: Final = 300  # characters of a sentence
 _FRAGMENT: Final = 24  # characters and
 _FEW: Final = 3  # words that are no sentence of their own
-_ASKS, _DUMPS = 0.4, 0.25  # what questions, and logs, JSON and code count
+_ASKS, _DUMPS = 0.25, 0.1  # what questions, and logs, JSON and code count
 _REMEMBER: Final = re.compile(
     r"""
     (?: (?:and|also|but|so|oh|ok|okay|btw|hey)[,\s]+ ){0,3}
@@ -61,13 +60,46 @@ _REMEMBER: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_FORGET: Final = re.compile(
+    r"""
+    (?: (?:and|also|but|so|oh|ok|okay|btw|hey|actually)[,\s]+ ){0,3}
+    (?: (?:(?:please|pls)\s+|you\s+can\s+(?:now\s+)?)? (?:forget|stop\s+remembering)
+        (?:\s+(?:that\b|about\b|what\ i\ said\ about\b|(?=my\b|our\b)))
+      | (?:please\s+|pls\s+)?(?:don['’]?t|do\s+not)\s+remember\s+(?:that|about)\b
+      | esquece\s(?:de\s)?que | olvida\s(?:de\s)?que | vergiss,?\sdass | oublie\sque | 请?忘记 | 别再记
+      | भूल\sजाओ\sकि )
+    [\s:：,，.!—–-]*
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 _NOTE: Final = re.compile(r"(?:(?:please|pls)\s+)?note(?:\s+(?:this|that)\b|(?=\s*:))[\s:,]*", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w")
+REPLACED: Final = " (replaced)"  # ends a line whose value a later one corrects
+_STALE: Final = 0.2  # of its worth that counts then
+_MEANT: Final = 0.6  # of the words of what is to be forgotten that its pin has, at least
 _BELOW: Final = 12  # lines below "remember this:" that are taken
-_SPEAKERS: Final = {"user": 2.5, "assistant": 1.0, "tool": 0.5, "system": 0.5}
-_FRAME: Final = 40  # characters that any line costs besides its text
-_FADING: Final = 32  # lines after which an archive line counts half
+_SPEAKERS: Final = {"user": 4.5, "assistant": 1.0, "tool": 0.5, "system": 0.5}
+_MORE: Final = 0.1  # of its weight that each further number or code of a sentence adds
+_FRAME: Final = 80  # characters that any line costs besides its text
+_FADING: Final = 128  # lines after which an archive line counts half
 _SLOWER: Final = 4  # times that one with a cue fades slower
+
+
+_STEM: Final = 5  # letters by which two words are the same one
+_LONGER: Final = re.compile(r"[^\W\d_]{4,}")
+_SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+
+
+class Asked(NamedTuple):
+    """What a message asks a memory to do.
+
+    Attributes:
+        remember: texts to pin.
+        forget: texts whose pins go.
+    """
+
+    remember: tuple[str, ...] = ()
+    forget: tuple[str, ...] = ()
 
 
 class Statement(NamedTuple):
@@ -77,24 +109,31 @@ class Statement(NamedTuple):
         text: as it was said, without list marks.
         role: of who said it, when the line of an archive names it; else "".
         facts: in it, by key.
-        cue: how much it states besides.
-        share: of its worth that counts: less for questions, and for logs, JSON and code.
+        cues: in it, as bits of `cues.py`.
+        share: of its worth that counts: less for questions, fragments, and logs, JSON and code.
+        own: what a user's own cues multiply its worth by; 1 without.
     """
 
     text: str
     role: str
     facts: Mapping[str, Fact]
-    cue: int
+    cues: int
     share: float
+    own: float = 1.0
 
-    def worth(self, known: Container[str] = ()) -> float:
-        """How much it matters; facts with a key that is known do not count, and a weak cue needs a fact."""
-        new = sum(fact.weight for key, fact in self.facts.items() if key not in known)
-        return self.share * (new + self.cue) if new or self.cue >= _STRONG else 0.0
+    def worth(self, known: Container[str] = (), role: str = "user") -> float:
+        """How much it matters when this role says it; facts with a key that is known do not count."""
+        user = role == "user"
+        new = sorted((fact.weight for key, fact in self.facts.items() if key not in known), reverse=True)
+        alone = self.cues & (ALONE if user else PROMISES) or self.own > 1
+        if not new and not alone:
+            return 0.0
+        said = new[0] + _MORE * sum(new[1:]) if new else 1.0
+        return self.share * said * strength(self.cues, user=user) * self.own
 
     def density(self, role: str, known: Container[str] = ()) -> float:
         """What it is worth for its length, when this role says it."""
-        return self.worth(known) * _SPEAKERS[role] / (_FRAME + len(self.text))
+        return self.worth(known, role) * _SPEAKERS[role] / (_FRAME + len(self.text))
 
 
 def facts(text: str) -> frozenset[Fact]:
@@ -108,27 +147,35 @@ def held(wanted: Iterable[Fact], text: str) -> frozenset[Fact]:
     return frozenset(fact for fact in wanted if all(_says(lower, word) for word in fact.key.split()))
 
 
-def importance(line: str, age: int) -> float:
+def importance(line: str, age: int, cues: tuple[Cue, ...] = ()) -> float:
     """How much an archive line matters, fading with the number of lines after it; a cue fades a quarter as fast.
 
     Args:
         line: of the archive.
         age: lines that came after it.
+        cues: a user's own.
     """
-    worth, fades_slowly = _standing(line)
+    worth, fades_slowly = _standing(line, cues)
     fading = age / _SLOWER if fades_slowly else age
-    return (1 + worth) / (_FRAME + len(line)) / (1 + fading / _FADING)
+    counts = _STALE if line.endswith(REPLACED) else 1.0
+    return counts * (1 + worth) / (_FRAME + len(line)) / (1 + fading / _FADING)
 
 
-@lru_cache(maxsize=1024)
-def _standing(line: str) -> tuple[float, bool]:
+@lru_cache(maxsize=4096)
+def _standing(line: str, cues: tuple[Cue, ...]) -> tuple[float, bool]:
     """Worth of an archive line, and whether it holds a strong cue; remembered, as every read asks again."""
-    said = statements(line)
-    worth = sum(one.worth() * _SPEAKERS[one.role or "assistant"] for one in said)
-    return worth, any(one.cue >= _STRONG for one in said)
+    said = statements(line, cues)
+    worth = sum(one.worth(role=one.role or "user") * _SPEAKERS[one.role or "user"] for one in said)
+    return worth, any(one.cues & STRONG or one.own > 1 for one in said)
 
 
-def statements(text: str) -> list[Statement]:
+def stems(text: str) -> frozenset[str]:
+    """The beginnings of the longer words; of a script without spaces its characters."""
+    lower = text.lower()
+    return frozenset((*(word[:_STEM] for word in _LONGER.findall(lower)), *_SPACELESS.findall(lower)))
+
+
+def statements(text: str, cues: tuple[Cue, ...] = ()) -> list[Statement]:
     """What a text states, in order; sentences without a fact or a cue are left out."""
     made: list[Statement] = []
     fenced = False
@@ -139,7 +186,8 @@ def statements(text: str) -> list[Statement]:
             fenced = not fenced
         elif line and not _STACK.match(line, start):
             data = fenced or _is_data(line, start)
-            made.extend(_stated(line, _starts(line, start), role[1] if role else "", data=data))
+            stated = _stated(line, _starts(line, start), role[1] if role else "", cues, data=data)
+            made.extend(stated)
     return made
 
 
@@ -160,13 +208,27 @@ def to_remember(text: str) -> list[str]:
     lines = text.splitlines()
     for at in _own_lines(lines):
         said = sentences(lines[at])
-        for place, sentence in enumerate(said):
-            opening = _REMEMBER.match(sentence) or (None if at or place else _NOTE.match(sentence))
+        for nth, sentence in enumerate(said):
+            opening = _REMEMBER.match(sentence) or (None if at or nth else _NOTE.match(sentence))
             if opening:
                 what = sentence[opening.end() :]
                 below = takewhile(str.strip, lines[at + 1 : at + 1 + _BELOW])
-                asked.extend([what] if what else said[place + 1 : place + 2] or map(_unmarked, below))
+                asked.extend([what] if what else said[nth + 1 : nth + 2] or map(_unmarked, below))
     return [what for what in asked if _WORD.search(what) and not what.rstrip(CLOSERS).endswith(_QUESTION)]
+
+
+def to_forget(text: str) -> list[str]:
+    """What a user asks to forget: "forget that X", "please forget about X", where a sentence begins; no question."""
+    lines = text.splitlines()
+    said = [sentence for at in _own_lines(lines) for sentence in sentences(lines[at])]
+    asked = [sentence[opening.end() :] for sentence in said if (opening := _FORGET.match(sentence))]
+    return [what for what in asked if stems(what) and not what.rstrip(CLOSERS).endswith(_QUESTION)]
+
+
+def means(asked: str, pinned: str) -> bool:
+    """Whether what a user asks to forget is what is pinned: most of its words are there."""
+    wanted = stems(asked)
+    return len(wanted & stems(pinned)) > _MEANT * len(wanted)
 
 
 def _unmarked(line: str) -> str:
@@ -184,36 +246,55 @@ def _own_lines(lines: Sequence[str]) -> Iterator[int]:
             yield at
 
 
-def _stated(line: str, starts: Sequence[int], role: str, *, data: bool) -> Iterator[Statement]:
+def _stated(line: str, starts: Sequence[int], role: str, own: tuple[Cue, ...], *, data: bool) -> Iterator[Statement]:
     """The statements of a line whose sentences start there; an archive line, which has a role, is one."""
     found = facts_at(line, starts, data=data)
     cues = _NO_CUES if data else cues_at(line, starts)
-    places = found.keys() | {place for place, bits in cues.items() if bits != TELLS}
+    boosts = _boosts(line, starts, own)
+    places = found.keys() | {at for at, bits in cues.items() if bits & ~TELLS} | boosts.keys()
     runs = [(0, len(starts) - 1)] if role else _runs(line, starts, sorted(places))
     for first, last in runs if places else ():
         run = range(first, last + 1)
-        bits = 0
+        bits, boost = 0, 1.0
         known: dict[str, Fact] = {}
-        for place in run:
-            bits |= cues.get(place, 0)
-            known |= found.get(place, {})
+        for at in run:
+            bits |= cues.get(at, 0)
+            known |= found.get(at, {})
+            boost = max(boost, boosts.get(at, 1.0))
         text = line[starts[first] : starts[last + 1] if last + 1 < len(starts) else len(line)].strip()
-        asks = text.rstrip(CLOSERS).endswith(_QUESTION) or _ASKING.match(text)
-        share = _DUMPS if data else _ASKS if asks else 1.0
-        yield Statement(_BOLD.sub("", text) if "**" in text else text, role, known, _CUE_SUMS[bits], share)
+        text = _BOLD.sub("", text) if "**" in text else text
+        yield Statement(text, role, known, bits, _share(text, data=data), boost)
+
+
+def _share(text: str, *, data: bool) -> float:
+    """How much of a statement's worth counts, by its shape."""
+    if data:
+        return _DUMPS
+    asks = text.rstrip(CLOSERS).endswith(_QUESTION) or _ASKING.match(text)
+    return _ASKS if asks else 1.0
+
+
+def _boosts(line: str, starts: Sequence[int], own: tuple[Cue, ...]) -> dict[int, float]:
+    """What a user's own cues multiply the worth of sentences by."""
+    boosts: dict[int, float] = {}
+    for cue in own:
+        for match in cue.pattern.finditer(line):
+            at = place(starts, match.start())
+            boosts[at] = max(cue.weight, boosts.get(at, 1.0))
+    return boosts
 
 
 def _runs(line: str, starts: Sequence[int], places: Sequence[int]) -> list[tuple[int, int]]:
     """First and last of the sentences that stand together: neighbours of which one is a fragment."""
     runs: list[tuple[int, int]] = []
     edges = (*starts, len(line))
-    for place in places:
-        if runs and runs[-1][1] == place - 1 and edges[place + 1] - edges[runs[-1][0]] <= _LIMIT:
+    for at in places:
+        if runs and runs[-1][1] == at - 1 and edges[at + 1] - edges[runs[-1][0]] <= _LIMIT:
             first = runs[-1][0]
-            if _is_fragment(line, edges[first], edges[place]) or _is_fragment(line, edges[place], edges[place + 1]):
-                runs[-1] = first, place
+            if _is_fragment(line, edges[first], edges[at]) or _is_fragment(line, edges[at], edges[at + 1]):
+                runs[-1] = first, at
                 continue
-        runs.append((place, place))
+        runs.append((at, at))
     return runs
 
 
@@ -242,10 +323,12 @@ def _cut(line: str, starts: Sequence[int]) -> Iterator[int]:
 
 
 def _abbreviates(line: str, start: int, end: re.Match[str]) -> bool:
-    """Whether a full stop belongs to an abbreviation or an initial."""
+    """Whether a full stop belongs to an abbreviation, an initial, or the day of a date."""
     word = line[max(start, end.start() - 8) : end.start()].rpartition(" ")[2].lstrip("(")
-    numbered = word.lower() in _NUMBERED and line[end.end() : end.end() + 1].isdigit()
-    return numbered or word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper())
+    after = line[end.end() : end.end() + _MONTH]
+    numbered = word.lower() in _NUMBERED and after[:1].isdigit()
+    ordinal = word.isdigit() and len(word) <= _ORDINAL and (after[:1].islower() or is_month(after))
+    return numbered or ordinal or word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper())
 
 
 def _is_data(line: str, start: int) -> bool:

@@ -131,7 +131,7 @@ async def _rewritten(session: Session, snapshot: Snapshot, keep: int, entries: t
         session.forget()
         _tell_rewound(session, keep, there)
     if entries:
-        await grown(session, totals)
+        await grown(session, totals, entries)
     return True
 
 

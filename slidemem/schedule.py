@@ -16,6 +16,7 @@ import time
 import weakref
 from collections import deque
 from concurrent.futures import Future, wait
+from contextvars import ContextVar
 from typing import Final
 
 from slidemem.driver import drive
@@ -142,7 +143,7 @@ class Background:
         """A worker thread's life: until nothing waits."""
         while waiting := self._next():
             session, work = waiting
-            work.worker = threading.get_ident()
+            _AT_WORK.set(work)
             while self._goes_on(session, work):
                 with contextlib.suppress(BaseException):  # a thread has nobody to raise to, and others wait behind it
                     _work_off(session)
@@ -157,6 +158,7 @@ class Background:
             return None
 
     async def _toil_async(self, session: Session, work: _Work) -> None:
+        _AT_WORK.set(work)
         while self._goes_on(session, work):
             try:
                 await everything(session)
@@ -192,21 +194,17 @@ class _Work:
         self.again = True
         self.done: Future[None] = Future()
         self.task: asyncio.Task[None] | None = None
-        self.worker: int | None = None
 
     def is_mine(self) -> bool:
-        """Whether who asks is the one who is at it."""
-        if self.worker == threading.get_ident():
-            return True
-        with contextlib.suppress(RuntimeError):  # no event loop here
-            return self.task is not None and self.task is asyncio.current_task()
-        return False
+        """Whether who asks is the one who is at it, or a summariser that it waits for, on whatever thread."""
+        return _AT_WORK.get() is self
 
     def is_stale(self) -> bool:
         """Whether it was a task of an event loop that is gone."""
         return self.task is not None and self.task.get_loop().is_closed()
 
 
+_AT_WORK: ContextVar[_Work | None] = ContextVar("slidemem_at_work", default=None)
 _ALL: weakref.WeakSet[Background] = weakref.WeakSet()
 
 

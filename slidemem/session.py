@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
+from slidemem.breaker import Breaker
 from slidemem.config import Options
-from slidemem.consolidate import SummaryRequest
 from slidemem.events import Event, Figures
 from slidemem.plan import Layout, lay_out
 from slidemem.quote import Quote
-from slidemem.state import Entry, Snapshot
+from slidemem.request import SummaryRequest
+from slidemem.retention import Asked
+from slidemem.state import Entry, Snapshot, with_profile
 from slidemem.stores.base import Store
 from slidemem.tokens import Tally
+
+PROFILES: Final = "slidemem:profile:"  # begins the ids under which stores keep profiles; no session may have one
+
+
+def profile_id(user: str) -> str:
+    """The id under which a store keeps what is known of a user."""
+    return f"{PROFILES}{user}"
 
 
 class Layouts:
@@ -121,6 +130,10 @@ class Session:
         layouts: the latest layouts by session, so that a read does not do again what an earlier one did.
         when_due: what is called when consolidation may be due.
         redact: changes the texts of a span before it is summarised; None leaves them.
+        user: whose session it is; None for nobody's.
+        asked: what a user asks to remember and to forget besides what is found in any case.
+        extract_facts: what a span tells of its user, by name, for the user's profile.
+        breaker: knows whether the summariser is asked at all; shared by all sessions of a memory.
         async_only: whether the summariser has to be awaited, so that a sync append is refused.
     """
 
@@ -138,6 +151,10 @@ class Session:
     when_due: Callable[[Session], Coroutine[Any, Any, object]]
     async_only: bool
     redact: Callable[[str], str] | None = None
+    breaker: Breaker = field(default_factory=Breaker)
+    user: str | None = None
+    asked: Callable[[str], Asked | None] | None = None
+    extract_facts: Callable[[list[dict[str, Any]]], Mapping[str, object]] | None = None
 
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""
@@ -159,4 +176,9 @@ class Session:
     async def snapshot(self) -> Snapshot:
         """The session as of now, with the metadata that this caller gave."""
         snapshot = await self.store.snapshot(self.id)
-        return snapshot if self.metadata is None else replace(snapshot, metadata=self.metadata)
+        if self.metadata is not None:
+            snapshot = replace(snapshot, metadata=self.metadata)
+        if self.user is None:
+            return snapshot
+        profile = (await self.store.held(profile_id(self.user))).pins
+        return with_profile(snapshot, tuple((pin.id, pin.text) for pin in profile))

@@ -16,17 +16,19 @@ from secrets import token_hex
 from typing import Final
 
 from slidemem.archive import Segment
-from slidemem.consolidate import SummaryRequest, Written, write
+from slidemem.consolidate import Written, write
 from slidemem.errors import UnknownReference, told
 from slidemem.events import Event
 from slidemem.leaving import Job, advanced, merge_target, plan_job
 from slidemem.merge import merge
 from slidemem.messages import digest, user
+from slidemem.openai_format import to_openai
 from slidemem.plan import headed_by, narrowed, pinned_tokens
 from slidemem.present import mend, without_secrets
-from slidemem.retention import to_remember
-from slidemem.session import Session
-from slidemem.state import Change, Kept, Lease, Pin, Record, Recount, Totals, recounted
+from slidemem.request import SummaryRequest
+from slidemem.retention import Asked, means, to_forget, to_remember
+from slidemem.session import Session, profile_id
+from slidemem.state import Change, Entry, Kept, Lease, Pin, Record, Recount, Totals, recounted, with_profile
 from slidemem.tokens import Tally
 
 _LOG: Final = logging.getLogger("slidemem")
@@ -47,6 +49,7 @@ class Consolidation:
         change: what the commit writes.
         events: to tell once it is committed.
         tokens_in: of the span, as it was shown.
+        profile: what the span tells of the user, for the profile.
         holder: of the lease that was taken for it; "" when none was.
     """
 
@@ -57,6 +60,7 @@ class Consolidation:
     change: Change
     events: tuple[Event, ...]
     tokens_in: int
+    profile: tuple[Pin, ...] = ()
     holder: str = ""
 
 
@@ -100,6 +104,8 @@ async def commit(session: Session, made: Consolidation) -> bool:
         raise UnknownReference(f"this work is of session {made.session!r:.80}, not of {session.id!r:.80}")
     start, end = made.segment.start, made.segment.end
     async with _released_by_a_fault(session, made.holder):
+        for fact in made.profile:  # first: what is kept though the race is lost was said all the same
+            await session.store.pin(profile_id(session.user or ""), fact)
         won = await session.store.commit(session.id, made.revision, made.change)
     if not won:
         detail = f"messages {start} to {end - 1}: the session moved on, this work is dropped"
@@ -134,12 +140,13 @@ async def settle(session: Session, *, now: bool = False, force: bool = False, wa
     return made.segment if made and await commit(session, made) else None
 
 
-async def grown(session: Session, totals: Totals) -> None:
-    """What follows an append: counts in this memory's counter, and the scheduler, when something may be due.
+async def grown(session: Session, totals: Totals, entries: Sequence[Entry] = ()) -> None:
+    """What follows an append: pins to forget, counts in this counter, and the scheduler, when something may be due.
 
     The messages are stored: whatever fails from here on is told and not raised, or the caller would store them again.
     """
     try:
+        await forget(session, entries)
         other = totals.counter != session.tally.fingerprint
         if other:
             await _recount(session)
@@ -188,7 +195,7 @@ def _near(session: Session, totals: Totals) -> bool:
 
 async def _recount(session: Session) -> None:
     """Count what is live with this memory's counter and store that; nothing when the session has moved on."""
-    snapshot, tally = await session.store.snapshot(session.id), session.tally
+    snapshot, tally = await session.snapshot(), session.tally
     anchor = snapshot.record.anchor
     counts = Recount(
         counter=tally.fingerprint,
@@ -218,14 +225,51 @@ async def _consolidation(session: Session, job: Job) -> Consolidation:
         change=Change(record, job.covered, (*children, *record.archive.segments), pins),
         events=(done, *merges, *left_out),
         tokens_in=job.tokens,
+        profile=_told_of_the_user(session, job),
     )
 
 
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())
+
+
+def _told_of_the_user(session: Session, job: Job) -> tuple[Pin, ...]:
+    """What a host's function finds in the span about the user, as far as it fits; its fault is told."""
+    if session.extract_facts is None or session.user is None:
+        return ()
+    try:
+        found = session.extract_facts([to_openai(message, portable=True) for message in job.messages])
+        facts = [Pin(_one_line(name), _one_line(value)) for name, value in found.items()]
+    except Exception as fault:  # noqa: BLE001  # a host's
+        session.happened(Event("hook_failed", session.id, f"extract_facts raised {told(fault)}"))
+        return ()
+    fitting: dict[str, Pin] = {}
+    for fact in facts:
+        known = tuple((pin.id, pin.text) for pin in {**fitting, fact.id: fact}.values())
+        after = with_profile(job.snapshot, known)
+        if (
+            fact.id
+            and fact.text
+            and pinned_tokens(after, session.options, session.tally) <= session.options.archive_tokens
+        ):
+            fitting[fact.id] = fact
+        else:
+            detail = f"no room for {fact.id!r} in the profile"
+            session.happened(Event("pin_left_out", session.id, detail, job.start, job.end))
+    return tuple(fitting.values())
+
+
 class _Asking:
-    """The session's summariser, its calls counted and its refusals told."""
+    """The session's summariser, its calls counted, its refusals told, and its health noted.
+
+    Attributes:
+        asks: whether there is one that may be asked now.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        apart = session.ask is None or session.extractive
+        self.asks = not apart and session.breaker.lets(session.clock())
 
     async def __call__(self, request: SummaryRequest) -> str:
         self._session.figures.summarizer_calls += 1
@@ -233,16 +277,33 @@ class _Asking:
         return await self._session.ask(asked) if self._session.ask else ""
 
     def report(self, written: Written, start: int, end: int) -> None:
-        """Tell why answers were refused."""
-        self._session.figures.refusals += len(written.refusals)
+        """Tell why answers were refused, and whether the summariser is left alone from now on."""
+        session = self._session
+        session.figures.refusals += len(written.refusals)
         for refusal in written.refusals:
-            self._session.happened(Event("refused", self._session.id, refusal, start, end))
+            session.happened(Event("refused", session.id, refusal, start, end))
+        if written.method == "summarizer":
+            if session.breaker.answered():
+                session.happened(Event("resumed", session.id, "the summariser answers again", start, end))
+        elif written.refusals:
+            pause = session.breaker.failed(session.clock(), timed_out=written.timed_out)
+            if pause:
+                detail = f"the summariser is not asked for {pause:g} seconds: {written.refusals[-1]}"
+                session.happened(Event("paused", session.id, detail, start, end))
 
 
 async def _segment(session: Session, job: Job) -> Segment:
-    request = SummaryRequest(job.messages, job.earlier, job.target_tokens, session.tally.text)
+    request = SummaryRequest(
+        job.messages,
+        job.earlier,
+        job.target_tokens,
+        session.tally.text,
+        cues=session.options.signs,
+        input_tokens=session.options.summary_input_tokens,
+        prefix=() if session.redact else session.figures.last,  # what was redacted must not be shown after all
+    )
     ask = _Asking(session)
-    written = await write(ask if session.ask else None, request, extractive=session.extractive)
+    written = await write(ask if session.ask else None, request, extractive=not ask.asks)
     ask.report(written, job.start, job.end)
     archived = job.record.archive.segments
     return Segment(
@@ -292,8 +353,7 @@ async def _parent(session: Session, children: Sequence[Segment], target: int) ->
     first, last = children[0], children[-1]
     texts = [child.text for child in children if child.text]
     ask = _Asking(session)
-    summariser = None if session.extractive or session.ask is None else ask
-    written = await merge(summariser, texts, target, session.tally.text)
+    written = await merge(ask if ask.asks else None, texts, target, session.tally.text, session.options.signs)
     ask.report(written, first.start, last.end)
     return Segment(
         id=f"{first.start}-{last.end}.{last.id.rpartition('.')[2]}m",
@@ -311,19 +371,18 @@ async def _parent(session: Session, children: Sequence[Segment], target: int) ->
 
 
 def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tuple[Event, ...]]:
-    """Pins for what the user asked to remember in the span as far as they fit, and what did not."""
+    """Pins for what the user asked to remember in the span as far as they fit, and what did not.
+
+    What the user asked to forget later on, in the span or since, is not pinned any more.
+    """
     fitting: list[Pin] = []
     left_out: list[Event] = []
-    asked = (
-        (entry, text)
-        for entry in job.covered
-        if entry.message.role == "user"
-        for text in to_remember(session.redact(entry.shown.text) if session.redact else entry.shown.text)
-    )
+    asked = [(entry, asked_of(session, entry)) for entry in job.snapshot.live if entry.message.role == "user"]
+    forgotten = [(entry.seq, text) for entry, what in asked for text in what.forget]
     known = {pin.id for pin in job.snapshot.pins}
-    for entry, text in asked:
+    for entry, text in ((entry, text) for entry, what in asked if entry.seq < job.end for text in what.remember):
         pin = pin_of(text, entry.seq)
-        if pin.id in known:
+        if pin.id in known or any(seq > entry.seq and means(gone, text) for seq, gone in forgotten):
             continue
         after = replace(job.snapshot, record=job.record, pins=(*job.snapshot.pins, *fitting, pin))
         if pinned_tokens(after, session.options, session.tally) <= session.options.archive_tokens:
@@ -331,6 +390,31 @@ def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tup
         else:
             left_out.append(Event("pin_left_out", session.id, f"no room for {text!r}", entry.seq, entry.seq + 1))
     return tuple(fitting), tuple(left_out)
+
+
+def asked_of(session: Session, entry: Entry) -> Asked:
+    """What a user's message asks to remember and to forget, redacted."""
+    text = session.redact(entry.shown.text) if session.redact else entry.shown.text
+    more = _own(session, text) or Asked()
+    return Asked((*to_remember(text), *more.remember), (*to_forget(text), *more.forget))
+
+
+def _own(session: Session, text: str) -> Asked | None:
+    """What a host's own function finds asked; its fault is told, and keeps nothing from being done."""
+    try:
+        return session.asked(text) if session.asked else None
+    except Exception as fault:  # noqa: BLE001  # a host's
+        session.happened(Event("hook_failed", session.id, f"asked raised {told(fault)}"))
+        return None
+
+
+async def forget(session: Session, entries: Sequence[Entry]) -> None:
+    """Take away the pins that new messages of the user ask to forget."""
+    said = [asked_of(session, entry).forget for entry in entries if entry.message.role == "user"]
+    wanted = [text for asked in said for text in asked]
+    for pin in (await session.store.held(session.id)).pins if wanted else ():
+        if any(means(text, pin.text) for text in wanted) and await session.store.unpin(session.id, pin.id):
+            session.happened(Event("unpinned", session.id, f"{pin.text!r}, as the user asked"))
 
 
 def pin_of(text: str, source: int | None) -> Pin:

@@ -333,7 +333,7 @@ class Snapshot:
         record: the session's record.
         live: the messages from the boundary on.
         pins: what is pinned.
-        metadata: the session's metadata, as name and text.
+        metadata: the session's metadata, as name and text, and what is known of its user.
         totals: the running sums.
     """
 
@@ -342,6 +342,13 @@ class Snapshot:
     pins: tuple[Pin, ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
     totals: Totals = field(default_factory=Totals)
+
+
+def with_profile(snapshot: Snapshot, profile: tuple[tuple[str, str], ...]) -> Snapshot:
+    """The snapshot with what is known of its user beside its metadata, whose names come first where both have one."""
+    names = {name for name, _ in snapshot.metadata}
+    known = tuple(pair for pair in profile if pair[0] not in names)
+    return replace(snapshot, metadata=(*snapshot.metadata, *known)) if known else snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,12 @@ def test_lines_are_named_for_what_they_are() -> None:
 
 
 def test_nothing_gives_no_head() -> None:
-    """Without pins, metadata and archive there is no block, not even an empty one."""
+    """Where nothing was said before and nothing is pinned there is no block, not even an empty one."""
     assert compose(headlines([], [], "", "", 0), 100, words) == Head()
-    assert compose(headlines([], [], "", " \n", 3), 100, words) == Head()
+    assert compose(headlines([], [], "", " \n", 3), 13, words) == Head()
+    assert (
+        "(3 earlier messages, of which nothing is noted)" in compose(headlines([], [], "", " \n", 3), 14, words).text
+    )
 
 
 def test_a_whole_head() -> None:

@@ -36,10 +36,13 @@ PURE = [
         "post",
         "lines",
     ),
+    *("request", "accept", "extract", "language", "cues", "corrections", "costs"),
     *("consolidate", "plan", "leaving", "compose", "question", "align", "prompts", "config", "check"),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
 EFFECTS = {
+    "asking",
+    "breaker",
     "cli",
     "conversation",
     "driver",
@@ -47,6 +50,7 @@ EFFECTS = {
     "export",
     "flow",
     "memory",
+    "profile",
     "recollect",
     "replay",
     "rewind",

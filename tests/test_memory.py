@@ -331,7 +331,7 @@ def test_without_consolidator_nothing_is_kept_but_the_transcript() -> None:
 
     assert ({""}, 400) == ({segment.text for segment in chat.archive()}, len(chat.transcript()))
     assert len(chat.archive()) < 12
-    assert chat.context().messages[0].text.startswith("word")
+    assert chat.context().messages[0].text.partition("\n\n")[2].startswith("word")
 
 
 @pytest.mark.parametrize("answer", ["", "x" * 100_000, None, 7, "nothing of note"])
@@ -352,15 +352,15 @@ def test_a_raising_summariser_is_asked_twice_and_its_error_never_remembered() ->
     events: list[Event] = []
 
     def summarize(messages: list[dict[str, Any]]) -> str:
-        raise TimeoutError("no answer from Delhi")
+        raise ConnectionError("no answer from Delhi")
 
     chat = memory(consolidator=summarize, on_event=events.append).session("s")
     for at in range(20):
         chat.append(turn(at))
 
     refusals = [event.detail for event in events if event.kind == "refused"]
-    assert "raised TimeoutError: no answer from Delhi" == refusals[0]
-    assert 2 * chat.stats().consolidations <= len(refusals)
+    assert "raised ConnectionError: no answer from Delhi" == refusals[0]
+    assert 2 * min(3, chat.stats().consolidations) == len(refusals)
     assert "Delhi" not in json.dumps(chat.context().to_openai())
 
 

@@ -11,6 +11,7 @@ import pytest
 from slidemem import ConversationMemory, Event, SlideMem, from_openai, to_openai
 from slidemem.check import violations
 from slidemem.driver import drive
+from slidemem.request import SummaryRequest
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.memory import MemoryStore
 
@@ -144,7 +145,7 @@ def test_a_summary_is_there_exactly_when_its_sources_are_gone() -> None:
 # ------------------------------------------------------------------ SynapseKit#551
 
 
-@pytest.mark.parametrize("fault", [RuntimeError("rate limit"), TimeoutError(), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("fault", [RuntimeError("rate limit"), ConnectionError(), KeyboardInterrupt()], ids=repr)
 def test_a_summariser_that_raises_at_first_loses_nothing(fault: BaseException) -> None:
     """SynapseKit/SynapseKit#551: messages were taken out before the summariser was asked, and it raised."""
     calls: list[int] = []
@@ -388,3 +389,96 @@ def test_a_filled_list_of_a_host_is_picked_up_as_it_is() -> None:
     assert (True, "Pune 029") == (read.tokens <= 200, read.messages[-1].text[-8:])
     assert "Pune 030" in chat.context().messages[-1].text
     assert len(chat.archive()) > 0
+
+
+# ------------------------------------------------------------------ summaries and what they cost
+
+
+def test_a_summary_longer_than_the_limit_costs_no_token_too_many() -> None:
+    """langchain-ai/langchain#17888: a summary was counted nowhere, and the prompt grew past the limit."""
+    chat = memory(160, consolidator=lambda messages: "Pune 007 " * 2_000).session("s")
+    for at in range(60):
+        chat.append(turn(at))
+        assert chat.context().tokens <= 160
+
+    assert {"extractive", "joined"} >= {segment.method for segment in chat.archive()}
+    assert 6 == chat.stats().refusals
+
+
+@pytest.mark.parametrize("large", range(5))
+def test_the_next_result_is_cut_when_the_first_cannot_shrink(large: int) -> None:
+    """strands-agents/harness-sdk#4341: only the oldest tool result was looked at, and messages were dropped."""
+    chat = memory(200).session("s")
+    chat.append(said("user", "look at all of them"))
+    calls = [{"id": f"c{at}", "type": "function", "function": {"name": "look", "arguments": "{}"}} for at in range(5)]
+    chat.append({"role": "assistant", "content": None, "tool_calls": calls})
+    found = ["word " * 400 if at == large else f"short {at}" for at in range(5)]
+    chat.append([{"role": "tool", "tool_call_id": f"c{at}", "content": found[at]} for at in range(5)])
+
+    context = chat.context()
+
+    shown = [message.text for message in context.messages if message.role == "tool"]
+    assert ["left out" in text for text in shown] == [at == large for at in range(5)]
+    assert [found[at] for at in range(5) if at != large] == [text for text in shown if "left out" not in text]
+    assert "look at all of them" == context.messages[0].text
+    assert context.tokens <= 200
+
+
+@pytest.mark.parametrize("budget", [8, 12, 20, 40])
+def test_a_window_of_nothing_is_still_a_prompt(budget: int) -> None:
+    """vstorm-co/summarization-pydantic-ai#40: with nothing to keep the whole history stayed, or an empty list."""
+    chat = memory(budget, archive_share=0, compact_to=0.01).session("s")
+    for at in range(30):
+        chat.append(turn(at))
+        chat.append(said("user", f"and now {at}?"))
+        chat.consolidate(force=True)
+
+        context = chat.context()
+
+        assert f"and now {at}?" == context.messages[-1].text
+        assert [] == violations(context.to_openai())
+        assert context.tokens <= budget
+    assert 1 == len(context.messages)
+
+
+def test_each_message_is_summarised_once_and_the_summary_covers_what_was_there() -> None:
+    """FlowiseAI/Flowise#5873, run-llama/llama_index#14958: a summary was made of the whole history, or forgot it."""
+    read: list[str] = []
+    earlier: list[str] = []
+
+    class Reads:
+        def summarize(self, request: SummaryRequest) -> str:
+            if request.earlier or not read:  # a merge has no earlier notes
+                read.extend(message.text for message in request.messages)
+            earlier.append(request.earlier)
+            return f"They spoke of {request.messages[0].text[-8:]}."
+
+        async def asummarize(self, request: SummaryRequest) -> str:
+            return self.summarize(request)
+
+    chat = memory(consolidator=Reads()).session("s")
+    for at in range(60):
+        chat.append(turn(at))
+
+    covered = chat.context().receipt.covered
+    whole = [message.text for message in chat.transcript()]
+    assert whole[:covered] == read
+    assert (0, covered) == (chat.archive()[0].start, chat.archive()[-1].end)
+    assert "" == earlier[0]
+    assert all("They spoke of" in notes for notes in earlier[1:] if notes)
+
+
+@pytest.mark.parametrize(
+    "said_", ["このメッセージは日本語で書かれています", "这条消息是用中文写的", "이 메시지는 한국어로"]
+)
+def test_a_script_without_spaces_fills_the_budget_no_earlier(said_: str) -> None:
+    """openclaw/openclaw#70052: CJK was counted at a quarter, so nothing was compacted and the context overflowed."""
+    chat = SlideMem(max_tokens=600, counter="approximate").session("s")
+    for at in range(60):
+        chat.append([said("user", f"{said_}{at}。" * 3), said("assistant", f"{said_}{at}")])
+        context = chat.context()
+        characters = sum(len(message.text) for message in context.messages)
+        assert context.tokens <= 600
+        assert characters <= 800  # at a token a character and a few for the frame, not four characters a token
+
+    assert chat.stats().consolidations > 3

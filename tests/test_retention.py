@@ -287,7 +287,7 @@ def test_a_question_and_a_dump_count_less() -> None:
 @pytest.mark.parametrize(
     "text, stated",
     [
-        ("Stop. I meant the 14th! Saturday the 14th. It is settled.", ["I meant the 14th! Saturday the 14th."]),
+        ("Stop. I meant the 14th! Saturday the 14th. It is sunny there.", ["I meant the 14th! Saturday the 14th."]),
         ("Booked. The code is BKG-7731.", ["Booked. The code is BKG-7731."]),
         ("Here. Tell me about Nikhil in the town.", ["Tell me about Nikhil in the town."]),
         ("We met Nikhil in town. So far so good. It is Nashik he lives in.", 2),
@@ -500,9 +500,9 @@ def test_time_is_linear(piece: str) -> None:
     """No repeated piece makes a pattern go over the text again and again."""
     text = piece * (LONG // len(piece))
 
-    started = time.perf_counter()
+    started = time.process_time()
     facts(text), sentences(text), to_remember(text), importance(f"- user: {text}", age=1)
-    taken = time.perf_counter() - started
+    taken = time.process_time() - started
 
     assert taken < PATIENCE
 
@@ -514,9 +514,9 @@ def test_time_is_linear(piece: str) -> None:
 )
 def test_time_is_linear_for_one_long_word(text: str) -> None:
     """Nor does anything that begins like a form and never ends."""
-    started = time.perf_counter()
+    started = time.process_time()
     facts(text), sentences(text), to_remember(text)
-    taken = time.perf_counter() - started
+    taken = time.process_time() - started
 
     assert taken < PATIENCE
 

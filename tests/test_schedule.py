@@ -326,14 +326,14 @@ def test_manual_mode_does_nothing_by_itself() -> None:
 
 
 def test_inline_mode_uses_no_thread() -> None:
-    """What is due is done before the append returns, by the thread that appends."""
+    """What is due is done before the append returns, by the thread that appends where it waits without limit."""
     seen: list[threading.Thread] = []
 
     def summarize(messages: list[dict[str, Any]]) -> str:
         seen.append(threading.current_thread())
         return summary(messages)
 
-    chat = memory(mode="inline", consolidator=summarize).session("s")
+    chat = memory(mode="inline", consolidator=summarize, summary_seconds=None).session("s")
     chat.append(turns(20))
 
     assert [threading.current_thread()] == seen
