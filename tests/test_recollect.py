@@ -256,7 +256,7 @@ def test_a_line_of_the_archive_is_quoted_like_a_turn() -> None:
     mem = memory(max_tokens=300, archive_share=0.1, consolidator=lambda _: next(summaries))
     chat = mem.session("s")
     for topic in TOPICS * 2:
-        chat.append(user(f"something else, {'so ' * 20}please, and nothing of {topic[:2]} or that kind at all"))
+        chat.append(user(f"the {topic} club meets in the old hall, {'so ' * 20}they say"))
         chat.append({"role": "assistant", "content": "here is something else, and of no kind at all"})
     shown = chat.context().head
     hidden = next(topic for topic in TOPICS if f"The {topic} club" not in shown and chat.search(f"{topic} club"))

@@ -26,7 +26,7 @@ from llamaindex_slidemem import LlamaIndexCodec, SlidingChatMemoryBuffer
 Result = TypeVar("Result")
 Answer = ChatMessage | str | Callable[[Sequence[ChatMessage]], "ChatMessage | str"]
 
-FENCE = "<earlier-conversation>"
+FENCE = "<earlier-conversation>\nQuoted notes"  # begins the head; quotes have a fence of their own
 FACT = "allergic to peanuts"
 LIMIT = 400
 
