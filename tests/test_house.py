@@ -132,7 +132,7 @@ def blocks(path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "path", ["README.md", "docs/core.md", "docs/state.md", "docs/langchain.md", "docs/llamaindex.md"]
+    "path", ["README.md", *(f"docs/{name}.md" for name in ("core", "state", "recall", "langchain", "llamaindex"))]
 )
 def test_the_documents_run(path: str) -> None:
     """Every Python block of a document runs as it stands, in order."""
