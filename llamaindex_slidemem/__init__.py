@@ -8,7 +8,8 @@ try:
     from llamaindex_slidemem.codec import LlamaIndexCodec
     from llamaindex_slidemem.consolidator import LLMConsolidator
     from llamaindex_slidemem.counter import TokenizerCounter
-    from llamaindex_slidemem.instrumentation import ConsolidationEvent, EvictionEvent, MemoryEvent
+    from llamaindex_slidemem.instrumentation import ConsolidationEvent, EvictionEvent, MemoryEvent, RecallEvent
+    from llamaindex_slidemem.recall import recall_tool
     from llamaindex_slidemem.remembered import RememberedMessage
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "llama_index":
@@ -22,7 +23,9 @@ __all__ = [
     "LLMConsolidator",
     "LlamaIndexCodec",
     "MemoryEvent",
+    "RecallEvent",
     "RememberedMessage",
     "SlidingChatMemoryBuffer",
     "TokenizerCounter",
+    "recall_tool",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import isfunction
 from typing import Any, Final, Literal, cast
 
@@ -34,6 +34,7 @@ from slidemem import (
     MemoryStore,
     Message,
     Part,
+    Role,
     SlideMem,
     Stats,
     TextRecords,
@@ -287,6 +288,46 @@ class SlidingChatMemoryBuffer(BaseMemory):
     async def aget_all(self) -> list[ChatMessage]:
         """Async twin of `get_all`."""
         return [self._codec.decode(message) for message in await self._session.atranscript()]
+
+    def search(
+        self,
+        query: str,
+        k: int = 5,
+        *,
+        roles: Collection[Role] | Role | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> tuple[Any, ...]:
+        """What was ever said of something, best first: see `slidemem.ConversationMemory.search`.
+
+        Args:
+            query: any text.
+            k: how many hits at most.
+            roles: of messages; None for all, and for lines of the archive.
+            since: what was said at this time or later, in seconds since 1970.
+            until: what was said before this time.
+
+        Returns:
+            Hits, each with `text`, `score`, `seq` and slidemem's `message`, or `segment` for a line of the archive.
+            Their texts are what was said: `redact` has not changed them.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+        """
+        with named("asearch"):
+            return self._session.search(query, k, roles=roles, since=since, until=until)
+
+    async def asearch(
+        self,
+        query: str,
+        k: int = 5,
+        *,
+        roles: Collection[Role] | Role | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> tuple[Any, ...]:
+        """Async twin of `search`."""
+        return await self._session.asearch(query, k, roles=roles, since=since, until=until)
 
     # ------------------------------------------------------------------ write
 

@@ -30,6 +30,10 @@ class Face(Protocol):
         """See `ConversationMemory.transcript`."""
         ...
 
+    async def search(self, query: str, k: int) -> tuple[Any, ...]:
+        """See `ConversationMemory.search`."""
+        ...
+
 
 class SyncFace:
     """A session for sync callers; nothing suspends."""
@@ -45,6 +49,10 @@ class SyncFace:
         """See `Face`."""
         return self._session.transcript()
 
+    async def search(self, query: str, k: int) -> tuple[Any, ...]:
+        """See `Face`."""
+        return self._session.search(query, k)
+
 
 class AsyncFace:
     """A session for async callers."""
@@ -59,6 +67,10 @@ class AsyncFace:
     async def transcript(self) -> tuple[Message, ...]:
         """See `Face`."""
         return await self._session.atranscript()
+
+    async def search(self, query: str, k: int) -> tuple[Any, ...]:
+        """See `Face`."""
+        return await self._session.asearch(query, k)
 
 
 def run(flow: Coroutine[Any, Any, Result], twin: str) -> Result:

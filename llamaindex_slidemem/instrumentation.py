@@ -1,4 +1,4 @@
-"""Decides what the framework's dispatcher hears of a memory: what left the window, and what was written of it."""
+"""Decides what the framework's dispatcher hears of a memory: what left the window, was written, came back."""
 
 from __future__ import annotations
 
@@ -64,6 +64,15 @@ class ConsolidationEvent(MemoryEvent):
         return "ConsolidationEvent"
 
 
+class RecallEvent(MemoryEvent):
+    """A prompt quotes archived messages; `start` and `end` say between which places they are."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The event's name."""
+        return "RecallEvent"
+
+
 def telling(on_event: Callable[[Event], None] | None) -> Callable[[Event], None]:
     """A listener of slidemem's events that tells them to LlamaIndex's dispatcher, and to the user's own listener."""
 
@@ -85,7 +94,8 @@ def _events(event: Event) -> tuple[MemoryEvent, ...]:
         "end": event.end,
     }
     if event.segment is None:
-        return (MemoryEvent.model_validate(about),)
+        kind = RecallEvent if event.kind == "recalled" else MemoryEvent
+        return (kind.model_validate(about),)
     segment = event.segment
     written = {**about, "text": segment.text, "tokens": segment.tokens, "method": segment.method}
     consolidation = ConsolidationEvent.model_validate(written)
