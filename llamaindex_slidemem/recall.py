@@ -74,8 +74,8 @@ async def _found(face: Face, query: str, k: int, tool: str, redact: Callable[[st
 
 
 def _beside(messages: Sequence[Message], tool: str) -> frozenset[int]:
-    """Places of what is no answer: what is being asked, the tool's own calls and answers, and what has no text."""
-    own = (at for at, message in enumerate(messages) if _is_own(message, tool) or not _said(message).strip())
+    """Places of what is no answer: what is being asked, and the tool's own calls and answers."""
+    own = (at for at, message in enumerate(messages) if _is_own(message, tool))
     return frozenset((*own, *range(_asked_from(messages), len(messages))))
 
 
