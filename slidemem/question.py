@@ -16,7 +16,7 @@ from slidemem.compose import Call, Composition, Context
 from slidemem.config import Options
 from slidemem.messages import Mark, Message, Part
 from slidemem.plan import Layout
-from slidemem.present import Shown, headed, joined
+from slidemem.present import Shown, headed
 from slidemem.quote import Recalled
 from slidemem.recall import asks
 from slidemem.state import Entry, Snapshot
@@ -76,11 +76,12 @@ def question_of(
     stored = snapshot.totals.next_seq
     if any(entry.message.role == "user" for entry in call.pending):
         last = stored + len(call.pending)
-        return Question(query or _said(snapshot, last, call.pending), stored, None, (composition.free,))
+        text = query or _said(snapshot, last, call.pending)
+        return Question(text, stored, _last_place(composition, options), (composition.free,))
     newest = _newest_user(layout)
     place = None if newest is None or _answered(layout) else _place(composition.body, newest)
     if newest is None or place is None:
-        return Question(query, stored, None, (composition.free,)) if query else None
+        return Question(query, stored, _last_place(composition, options), (composition.free,)) if query else None
     then = _free_then(layout, composition, newest, place)
     return Question(
         query or _said(snapshot, newest),
@@ -90,7 +91,7 @@ def question_of(
     )
 
 
-def quoted(composition: Composition, question: Question, block: Recalled, options: Options, tally: Tally) -> Context:
+def quoted(composition: Composition, question: Question, block: Recalled, tally: Tally) -> Context:
     """The context with old messages quoted, whatever they take."""
     body = list(composition.body)
     if question.place is not None:
@@ -100,13 +101,15 @@ def quoted(composition: Composition, question: Question, block: Recalled, option
         body[question.place] = Shown(message, tally(message), headed_one.seqs)
     else:
         own = Message("user", (Part("text", block.text),), mark=Mark((KIND,)))
-        if options.alternate and body and body[-1].message.role == "user":
-            message = joined(body[-1].message, own)
-            body[-1] = Shown(message, tally(message), body[-1].seqs)
-        else:
-            body.append(Shown(own, tally(own), ()))
+        body.append(Shown(own, tally(own), ()))
     taken = sum(shown.tokens for shown in body) - sum(shown.tokens for shown in composition.body)
     return composition.showing(body, taken, tuple(seq for seq in block.seqs if seq >= 0))
+
+
+def _last_place(composition: Composition, options: Options) -> int | None:
+    """Where quotes stand for a question that is not in the list: at its end; or, to alternate, at its last user's."""
+    roles = [shown.message.role for shown in composition.body]
+    return len(roles) - 1 - roles[::-1].index("user") if options.alternate and "user" in roles else None
 
 
 def _free_then(layout: Layout, composition: Composition, newest: int, place: int) -> int:

@@ -56,7 +56,7 @@ def _quoting(
         block = packed(question.text, candidates, limit, session.tally.text)
         if not block.seqs:
             return None
-        context = quoted(composition, question, block, session.options, session.tally)
+        context = quoted(composition, question, block, session.tally)
         if context.zones.recall <= allotment:
             return context
         limit -= context.zones.recall - allotment

@@ -121,7 +121,7 @@ def test_a_pending_question_is_followed_by_nothing_but_itself() -> None:
 
 
 def test_alternating_lists_stay_so() -> None:
-    """With `alternate` quotes for a pending message join a user message that the list ends with."""
+    """With `alternate` quotes for a pending message head the last user message that is shown."""
     chat = memory(alternate=True).session("s")
     told(chat)
     chat.append(user("One more thing."))
@@ -129,7 +129,11 @@ def test_alternating_lists_stay_so() -> None:
 
     assert "One more thing." in context.messages[-1].text
     assert FACT in context.messages[-1].text
-    assert [] == [at for at, one in enumerate(context.messages[1:]) if one.role == context.messages[at].role]
+    chat.append({"role": "assistant", "content": "Yes?"})
+    for shown in (context, chat.context(pending=user(ASKED)), chat.context(query=ASKED)):
+        assert FACT in quotes(shown)
+        assert [] == [at for at, one in enumerate(shown.messages[1:]) if one.role == shown.messages[at].role]
+    assert "assistant" == chat.context(pending=user(ASKED)).messages[-1].role
 
 
 def test_a_query_is_another_question() -> None:
