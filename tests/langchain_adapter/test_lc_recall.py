@@ -5,17 +5,45 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
+from lc_agents import MODES, Scripted, say
 from pydantic import ValidationError
 
 from langchain_slidemem import SlidingChatMessageHistory, SlidingMemoryRetriever, recall_tool
 from slidemem import ConfigurationError, ConversationMemory, Message, Part, SlideMem
+
+
+class Home(BaseChatMessageHistory):
+    """A user's own history."""
+
+    def __init__(self) -> None:
+        self.messages: list[BaseMessage] = []
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Keep them."""
+        self.messages.extend(messages)
+
+    def clear(self) -> None:
+        """Forget them."""
+        self.messages.clear()
+
+
+HISTORIES: dict[str, Callable[[str], SlidingChatMessageHistory]] = {
+    "history": lambda session: SlidingChatMessageHistory(session, max_tokens=1_000, token_counter="approximate"),
+    "over": SlidingChatMessageHistory.over(
+        lambda session: HOMES[session], max_tokens=1_000, token_counter="approximate"
+    ),
+}
+HOMES: dict[str, Home] = defaultdict(Home)
 
 
 def searched(kind: str, session: str) -> Any:
@@ -27,7 +55,7 @@ def searched(kind: str, session: str) -> Any:
     chat.append({"role": "assistant", "content": "A boathouse and a cabin, then."})
     if kind == "core":
         return chat
-    history = SlidingChatMessageHistory(session, max_tokens=1_000, token_counter="approximate")
+    history = HISTORIES[kind](session)
     for message in chat.transcript():
         history.add_message((HumanMessage if message.role == "user" else AIMessage)(message.text))
     return history
@@ -62,7 +90,7 @@ def awaited(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-@pytest.fixture(params=["history", "core"])
+@pytest.fixture(params=["history", "over", "core"])
 def memory(request: pytest.FixtureRequest, fresh: str) -> Any:
     """A session of each kind."""
     return searched(request.param, fresh)
@@ -152,6 +180,20 @@ def test_a_tool_has_the_name_it_is_given(memory: Any) -> None:
     assert "recall" == recall_tool(memory).name
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_an_agent_calls_it(fresh: str, mode: str) -> None:
+    """An agent's model reads what its call found, in every way to run the agent."""
+    agents = pytest.importorskip("langchain.agents")
+    chat = SlideMem(max_tokens=1_000, counter="approximate").session(fresh)
+    chat.append({"role": "user", "content": "My parcel is Q1-0."})  # what the script asks for first
+    model = Scripted(rounds=1, called="recall")
+
+    say(agents.create_agent(model, tools=[recall_tool(chat)]), "Where is my parcel?", fresh, mode)
+
+    assert "user: My parcel is Q1-0." == model.seen[-1][-1].text
+    assert 2 == len(model.seen)
+
+
 # ------------------------------------------------------------------ the retriever
 
 
@@ -178,12 +220,14 @@ def test_a_call_may_ask_for_another_number(memory: Any, awaited: bool) -> None:
 # ------------------------------------------------------------------ both
 
 
-def test_awaiting_takes_no_thread(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["history", "core"])  # a user's own history may take one itself
+def test_awaiting_takes_no_thread(kind: str, fresh: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The async ways are async themselves: nothing is handed to a thread."""
 
     def refuse(*_: Any) -> None:
         raise AssertionError("a thread was started")
 
+    memory = searched(kind, fresh)
     monkeypatch.setattr(threading.Thread, "start", refuse)
 
     assert "user: My cabin is number 214." in found(recall_tool(memory), "cabin", awaited=True)
