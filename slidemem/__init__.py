@@ -37,6 +37,7 @@ from slidemem.profile import Profile
 from slidemem.request import SummaryRequest
 from slidemem.retention import Asked
 from slidemem.rewind import Reconciled
+from slidemem.search import Hit
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
 from slidemem.stores.carried import Carried, CarriedRecords
@@ -66,6 +67,7 @@ __all__ = [
     "Explanation",
     "ExtractiveConsolidator",
     "FunctionConsolidator",
+    "Hit",
     "InvalidExport",
     "InvalidMessage",
     "InvalidTranscript",
