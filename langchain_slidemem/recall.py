@@ -110,7 +110,7 @@ def _told(hits: Sequence[Hit]) -> str:
 
 def _line(hit: Hit) -> str:
     """A hit after who said it; further lines are indented, so that none passes for another hit."""
-    said, *more = _text(hit).splitlines() or [""]
+    said, *more = hit.text.splitlines() or [""]
     return "\n  ".join([f"{_speaker(hit)}: {said}", *more])
 
 
@@ -121,14 +121,8 @@ def _speaker(hit: Hit) -> str:
     return f"{hit.message.role}, {day.group()}" if day else hit.message.role
 
 
-def _text(hit: Hit) -> str:
-    """The text of a hit, and the calls that it may have been found by."""
-    calls = hit.message.tool_calls if hit.message else ()
-    return "\n".join(filter(None, [hit.text, *(f"{call.name}({call.arguments})" for call in calls)]))
-
-
 def _documents(hits: Sequence[Hit]) -> list[Document]:
-    return [Document(page_content=_text(hit), metadata=_metadata(hit)) for hit in hits]
+    return [Document(page_content=hit.text, metadata=_metadata(hit)) for hit in hits]
 
 
 def _metadata(hit: Hit) -> dict[str, object]:

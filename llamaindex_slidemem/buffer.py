@@ -31,6 +31,7 @@ from slidemem import (
     ConfigurationError,
     ConversationMemory,
     Event,
+    Hit,
     MemoryStore,
     Message,
     Part,
@@ -297,7 +298,7 @@ class SlidingChatMemoryBuffer(BaseMemory):
         roles: Collection[Role] | Role | None = None,
         since: float | None = None,
         until: float | None = None,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Hit, ...]:
         """What was ever said of something, best first: see `slidemem.ConversationMemory.search`.
 
         Args:
@@ -309,7 +310,7 @@ class SlidingChatMemoryBuffer(BaseMemory):
 
         Returns:
             Hits, each with `text`, `score`, `seq` and slidemem's `message`, or `segment` for a line of the archive.
-            Their texts are what was said: `redact` has not changed them.
+            Their texts are as they would be quoted, `redact` applied; their messages are as they were said.
 
         Raises:
             ConfigurationError: an argument is wrong.
@@ -325,7 +326,7 @@ class SlidingChatMemoryBuffer(BaseMemory):
         roles: Collection[Role] | Role | None = None,
         since: float | None = None,
         until: float | None = None,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Hit, ...]:
         """Async twin of `search`."""
         return await self._session.asearch(query, k, roles=roles, since=since, until=until)
 

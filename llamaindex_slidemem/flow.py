@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, Final, Protocol, TypeVar
 
-from slidemem import AsyncOnly, BudgetTooSmall, Context, ConversationMemory, Message, SlideMem, drive
+from slidemem import AsyncOnly, BudgetTooSmall, Context, ConversationMemory, Hit, Message, SlideMem, drive
 
 Result = TypeVar("Result")
 
@@ -30,7 +30,7 @@ class Face(Protocol):
         """See `ConversationMemory.transcript`."""
         ...
 
-    async def search(self, query: str, k: int) -> tuple[Any, ...]:
+    async def search(self, query: str, k: int) -> tuple[Hit, ...]:
         """See `ConversationMemory.search`."""
         ...
 
@@ -49,7 +49,7 @@ class SyncFace:
         """See `Face`."""
         return self._session.transcript()
 
-    async def search(self, query: str, k: int) -> tuple[Any, ...]:
+    async def search(self, query: str, k: int) -> tuple[Hit, ...]:
         """See `Face`."""
         return self._session.search(query, k)
 
@@ -68,7 +68,7 @@ class AsyncFace:
         """See `Face`."""
         return await self._session.atranscript()
 
-    async def search(self, query: str, k: int) -> tuple[Any, ...]:
+    async def search(self, query: str, k: int) -> tuple[Hit, ...]:
         """See `Face`."""
         return await self._session.asearch(query, k)
 

@@ -6,7 +6,7 @@ What is found, and in which order, is slidemem's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from llama_index.core.bridge.pydantic import BaseModel, Field
@@ -14,7 +14,7 @@ from llama_index.core.tools import FunctionTool
 
 from llamaindex_slidemem.buffer import SlidingChatMemoryBuffer
 from llamaindex_slidemem.flow import AsyncFace, Face, SyncFace, run
-from slidemem import ConfigurationError, Message
+from slidemem import ConfigurationError, Hit, Message
 
 _NAME: Final = "recall"
 _DESCRIPTION: Final = (
@@ -55,21 +55,21 @@ def recall_tool(
         raise ConfigurationError(f"k must be a whole number of 1 or more, got {k!r:.80}")
 
     def recall(query: str) -> str:
-        return run(_found(SyncFace(memory.session), query, k, name, memory.redact), "acall")
+        return run(_found(SyncFace(memory.session), query, k, name), "acall")
 
     async def arecall(query: str) -> str:
-        return await _found(AsyncFace(memory.session), query, k, name, memory.redact)
+        return await _found(AsyncFace(memory.session), query, k, name)
 
     return FunctionTool.from_defaults(
         fn=recall, async_fn=arecall, name=name, description=description, fn_schema=_Query
     )
 
 
-async def _found(face: Face, query: str, k: int, tool: str, redact: Callable[[str], str] | None) -> str:
+async def _found(face: Face, query: str, k: int, tool: str) -> str:
     """The answer to a query."""
     beside = _beside(await face.transcript(), tool)
     hits = await face.search(query, k + len(beside))
-    lines = [_line(hit.message, hit.text, query, redact) for hit in hits if hit.seq not in beside]
+    lines = [_line(hit, query) for hit in hits if hit.seq not in beside]
     return "\n".join((_TITLE, *lines[:k])) if lines else _NOTHING
 
 
@@ -96,25 +96,13 @@ def _is_own(message: Message, tool: str) -> bool:
     return bool(message.tool_calls) and all(call.name == tool for call in message.tool_calls)
 
 
-def _line(message: Message | None, text: str, query: str, redact: Callable[[str], str] | None) -> str:
+def _line(hit: Hit, query: str) -> str:
     """A hit as an item; its further lines are indented, so that none passes for another speaker's."""
-    if message is None:  # a line of the archive, which was written of redacted texts
-        return f"- note: {_excerpt(text, query)}"
-    said = redact(_said(message)) if redact else _said(message)
+    message, shown = hit.message, _excerpt(hit.text, query).replace("\n", "\n  ")
+    if message is None:
+        return f"- note: {shown}"
     day = f" on {message.time[:10]}" if message.time and _DATE.match(message.time) else ""
-    shown = _excerpt(said, query).replace("\n", "\n  ")
     return f"- {message.role}{day}: {shown}"
-
-
-def _said(message: Message) -> str:
-    return "\n".join(_pieces(message))
-
-
-def _pieces(message: Message) -> Iterator[str]:
-    if message.text:
-        yield message.text
-    for call in message.tool_calls:
-        yield f"called {call.name}({call.arguments})"
 
 
 def _excerpt(text: str, query: str) -> str:

@@ -78,7 +78,7 @@ async def _candidates(session: Session, composition: Composition, question: Ques
             found[place] = Quote(place, "note", "", lines[line])
         elif place in picked:
             run = await _run(session, picked[place], question.before)
-            found.setdefault(run[0].seq, _quote(session, run))
+            found.setdefault(run[0].seq, quote_of(session, run))
     return tuple(found.values())
 
 
@@ -137,7 +137,8 @@ async def _run(session: Session, entry: Entry, before: int) -> list[Entry]:
     return next((run for run in runs(around) if any(one.seq == entry.seq for one in run)), [entry])
 
 
-def _quote(session: Session, run: Sequence[Entry]) -> Quote:
+def quote_of(session: Session, run: Sequence[Entry]) -> Quote:
+    """Messages that belong together as they are quoted: mended, redacted, calls written out."""
     messages = [mend(one.message) for one in run]
     if session.redact:
         messages = [without_secrets(message, session.redact) for message in messages]

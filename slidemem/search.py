@@ -10,7 +10,7 @@ from slidemem.archive import Archive, Segment
 from slidemem.errors import ConfigurationError
 from slidemem.lines import line_at, lines_of
 from slidemem.messages import Message, Role
-from slidemem.recollect import places
+from slidemem.recollect import places, quote_of
 from slidemem.session import Session
 from slidemem.state import Entry
 
@@ -24,11 +24,11 @@ class Hit:
     """Something that a search found.
 
     Attributes:
-        text: of the message or the line.
+        text: of the message or the line, as it would be quoted: redacted, calls written out.
         score: how well it fits, for a comparison with others of this search; 0 or more.
         session: id of the session.
         seq: of the message; None for a line of the archive.
-        message: the message; None for a line of the archive.
+        message: the message as it was said; None for a line of the archive.
         segment: the segment that holds the line; None for a message.
         at: when the message was appended, or the last one that the segment covers, in seconds since 1970.
     """
@@ -121,4 +121,4 @@ def _hit(
     entry = entries.get(place)  # gone when it was rewound since
     if entry is None:
         return None
-    return Hit(entry.message.text, score, session.id, place, entry.message, None, entry.at)
+    return Hit(quote_of(session, [entry]).text, score, session.id, place, entry.message, None, entry.at)

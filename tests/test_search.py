@@ -110,3 +110,15 @@ def test_wrong_arguments_are_told(chat: ConversationMemory, given: dict[str, Any
     """The error says what was given and what is wanted."""
     with pytest.raises(ConfigurationError, match=told):
         chat.search(**given)
+
+
+def test_a_hit_reads_as_it_would_be_quoted() -> None:
+    """Its text is redacted and has the calls written out; its message is as it was said."""
+    chat = SlideMem(max_tokens=900, counter=len, redact=lambda text: text.replace("hunter2", "***")).session("s")
+    function = {"name": "log_in", "arguments": '{"password": "hunter2"}'}
+    called = [{"id": "1", "type": "function", "function": function}]
+    chat.append([{"role": "user", "content": "My password: hunter2."}, {"role": "assistant", "tool_calls": called}])
+    said = {hit.seq: hit for hit in chat.search("password")}
+
+    assert ("My password: ***.", 'called log_in({"password": "***"})') == (said[0].text, said[1].text)
+    assert chat.transcript()[0] == said[0].message

@@ -152,7 +152,7 @@ def test_calls_are_told_with_their_arguments(fresh: str) -> None:
     call = {"name": "book", "args": {"city": "Tangier"}, "id": "1"}
     history.add_messages([HumanMessage("Go."), AIMessage("", tool_calls=[call]), ToolMessage("ok", tool_call_id="1")])
 
-    assert 'assistant: book({"city": "Tangier"})' in found(recall_tool(history), "Tangier", awaited=False)
+    assert 'assistant: called book({"city": "Tangier"})' in found(recall_tool(history), "Tangier", awaited=False)
 
 
 def test_a_line_of_the_archive_is_a_summary() -> None:

@@ -155,11 +155,11 @@ def test_the_day_is_told_where_it_is_known() -> None:
 
 
 def test_secrets_do_not_come_back() -> None:
-    """`redact` changes what the tool quotes; `search` gives programs what was said."""
+    """`redact` changes what the tool quotes, and the texts of a search."""
     memory = memory_of(*told("The boathouse alarm code is 4711."), redact=lambda text: text.replace("4711", "[code]"))
 
     assert "- user: The boathouse alarm code is [code]." in ask(memory, "boathouse alarm").splitlines()
-    assert "The boathouse alarm code is 4711." == memory.search("boathouse alarm")[0].text
+    assert "The boathouse alarm code is [code]." == memory.search("boathouse alarm")[0].text
 
 
 def test_a_quote_passes_for_no_other_speaker() -> None:
