@@ -27,7 +27,6 @@ _MOST: Final = 400  # messages that are read for a question
 _EXCERPT: Final = 100  # words of a long message that are quoted
 _FRAME: Final = 3  # words that a quote takes besides
 _SPARE: Final = 1.2  # words that are read for each token that there is: some quotes do not fit, or say nothing new
-_TRIES: Final = 3  # times that quotes are packed anew because they cost more in their place than by themselves
 
 
 async def recollected(session: Session, composition: Composition, question: Question) -> Context:
@@ -50,17 +49,15 @@ async def recollected(session: Session, composition: Composition, question: Ques
 def _quoting(
     session: Session, composition: Composition, question: Question, candidates: Sequence[Quote], allotment: int
 ) -> Context | None:
-    """The context with quotes that take no more than they are allotted; None when none do."""
-    limit = allotment
-    for _ in range(_TRIES):
+    """The context with quotes that take what they are allotted; packed anew where they cost more in their place."""
+
+    def within(limit: int) -> Context | None:
         block = packed(question.text, candidates, limit, session.tally.text)
-        if not block.seqs:
-            return None
-        context = quoted(composition, question, block, session.tally)
-        if context.zones.recall <= allotment:
-            return context
-        limit -= context.zones.recall - allotment
-    return None
+        return quoted(composition, question, block, session.tally) if block.text else None
+
+    context = within(allotment)
+    over = context.zones.recall - allotment if context else 0
+    return context if over <= 0 else within(allotment - over)
 
 
 async def _candidates(session: Session, composition: Composition, question: Question) -> tuple[Quote, ...]:

@@ -11,10 +11,12 @@ import pytest
 
 from slidemem import ConfigurationError, ConversationMemory, SlideMem, from_openai, to_openai
 from slidemem.check import violations
+from slidemem.contract.base import talk
 from slidemem.driver import drive
 from slidemem.errors import SessionExists, UnknownReference
 from slidemem.rewind import Reconciled
 from slidemem.state import Entry, Record, Rewrite, Snapshot, Whole
+from slidemem.stores.joined import JoinedStore
 from slidemem.stores.memory import MemoryStore
 
 
@@ -690,3 +692,12 @@ def test_a_crash_of_the_records_keeps_the_transcript() -> None:
     assert before == whole(mem)
     assert chat.consolidate(force=True)
     check(mem, chat, 60)
+
+
+def test_messages_are_picked_from_a_hosts_list() -> None:
+    """Those at the places asked for, in order; none where none is asked for."""
+    store = JoinedStore(HostList(), MemoryStore())
+    drive(store.append("s", talk(5)), "append")
+
+    assert [1, 3] == [entry.seq for entry in drive(store.pick("s", [3, 1, 9]), "pick")]
+    assert () == drive(store.pick("s", []), "pick")

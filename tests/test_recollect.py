@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from slidemem import ConfigurationError, Context, ConversationMemory, Event, SlideMem
+from slidemem.driver import drive
 from slidemem.messages import Message
+from slidemem.session import Layouts
 from slidemem.stores.base import Store
+from slidemem.stores.indexed import Indexes
 from slidemem.stores.memory import MemoryStore
 from slidemem.stores.sqlite import SQLiteStore
 from slidemem.testing import violations
@@ -330,6 +333,18 @@ def test_it_is_told_once_that_an_archived_message_was_needed() -> None:
     assert "archived messages are quoted" in recalled[0].detail
 
 
+def test_what_waits_for_the_archive_is_quoted_without_an_event() -> None:
+    """Messages that are live and not shown are quoted too; nothing of them was archived."""
+    events: list[Event] = []
+    chat = memory(on_event=events.append, mode="manual").session("s")
+    told(chat)
+    chat.append(user(ASKED))
+    context = chat.context()
+
+    assert (0, True, 0) == (context.receipt.covered, context.receipt.left_out > 0, context.receipt.recalled[0])
+    assert [] == [event for event in events if event.kind == "recalled"]
+
+
 def test_a_cleared_session_recalls_nothing() -> None:
     """What was cleared is neither quoted nor found."""
     chat = memory().session("s")
@@ -440,3 +455,60 @@ def test_what_a_host_list_adds_is_found() -> None:
 
     assert [0] == [hit.seq for hit in chat.search("barometer")]
     assert 0 == chat.reconcile(chat.context().messages).closed
+
+
+class Forgetful(MemoryStore):
+    """A store from which messages are gone between the search and the look."""
+
+    async def pick(self, session: str, seqs: Any) -> Any:
+        """Nothing."""
+        del session, seqs
+        return ()
+
+
+def test_what_is_gone_meanwhile_is_not_quoted() -> None:
+    """Where a rewind comes between, what was found is neither quoted nor a hit."""
+    chat = memory(store=Forgetful()).session("s")
+    told(chat)
+    chat.append(user(ASKED))
+
+    assert () == chat.context().receipt.recalled
+    assert () == chat.search("barometer", roles="user")
+
+
+def test_quotes_that_cost_more_in_their_place_are_packed_anew() -> None:
+    """Whatever a counter says of quotes and question together, the budget holds."""
+
+    def dear(text: str) -> int:
+        return words(text) + (40 if "Quotes, not" in text and ASKED in text else 0)
+
+    chat = memory(counter=dear).session("s")
+    chat.append([user(f"{FACT} {'And so on. ' * 8}{number}") for number in range(14)])
+    told(chat)
+    chat.append(user(ASKED))
+    context = chat.context()
+
+    assert FACT in quotes(context)
+    assert context.tokens == sum(dear(message.text) for message in context.messages) <= 400
+
+
+def test_what_many_sessions_asked_is_forgotten() -> None:
+    """What a question found is remembered for the latest sessions alone."""
+    layouts = Layouts(remember=1)
+    layouts.find("a", "asked", ())
+    layouts.find("b", "asked", ())
+
+    assert (None, ()) == (layouts.found("a", "asked"), layouts.found("b", "asked"))
+
+
+def test_indexes_of_many_sessions_are_made_again() -> None:
+    """An index that was forgotten is made anew from the transcript, and what is asked of none is empty."""
+    indexes, store = Indexes(remember=1), MemoryStore()
+    chats = [memory(store=store).session(name) for name in ("a", "b")]
+    for chat in chats:
+        chat.append(user("The barometer fell."))
+    term = ["barometer"[:6]]
+    found = [drive(indexes.matching(store, name, term, 9, 9), "matching") for name in ("a", "b", "a")]
+
+    assert [{term[0]: 1}] * 3 == [one.frequency for one in found]
+    assert ({}, 1) == (indexes.documents("b", [0]), len(indexes.documents("a", [0])))

@@ -20,7 +20,7 @@ from typing import IO, Any, TypeVar
 
 import pytest
 
-from slidemem import ConfigurationError, StoreBusy, StoreError
+from slidemem import ConfigurationError, SlideMem, StoreBusy, StoreError
 from slidemem.contract import entry, segment
 from slidemem.driver import drive
 from slidemem.errors import AsyncOnly
@@ -288,6 +288,18 @@ def test_an_older_database_is_upgraded_once(
 
     assert [["hello"]] * 8 == heard
     assert (3, 1) == (number(other, "PRAGMA user_version"), number(other, "SELECT COUNT(*) FROM upgraded"))
+
+
+def test_messages_of_the_first_schema_are_indexed(path: Path, make: Making, other: sqlite3.Connection) -> None:
+    """A database that was made before there was recall is searched as a new one is."""
+    first = SlideMem(max_tokens=900, counter=len, store=make()).session("s")
+    first.append([{"role": "user", "content": "The barometer fell."}, {"role": "assistant", "content": "Indeed."}])
+    expected = [(hit.seq, hit.score) for hit in first.search("barometer")]
+    other.executescript("DROP TABLE documents; DROP TABLE postings; PRAGMA user_version = 1")
+
+    again = SlideMem(max_tokens=900, counter=len, store=SQLiteStore(path)).session("s")
+    assert expected == [(hit.seq, hit.score) for hit in again.search("barometer")]
+    assert 1 == len(expected)
 
 
 def test_an_upgrade_that_fails_leaves_the_older_database(
