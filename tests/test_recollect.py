@@ -300,6 +300,20 @@ def test_quotes_stay_the_same_through_a_turns_tool_calls() -> None:
     assert [*seen[-2].messages, *seen[-1].messages[-2:]] == list(seen[-1].messages)
 
 
+def test_a_turn_that_was_cut_is_still_about_its_question() -> None:
+    """Where the boundary cuts through a long turn, its user message goes on asking."""
+    chat = memory().session("s")
+    told(chat)
+    chat.append(user(ASKED))
+    asked = len(chat.transcript()) - 1
+    while chat.context().receipt.boundary <= asked:
+        chat.append(call(str(len(chat.transcript()))))
+
+    context = chat.context()
+    assert (asked, True) == (context.receipt.shown[0], FACT in quotes(context))
+    assert context.messages[0].text.endswith(ASKED)
+
+
 def test_a_question_is_looked_up_once() -> None:
     """Reads of one state ask the store for the words of the question once."""
     asked: list[str] = []
