@@ -224,7 +224,7 @@ def played(talk: Talk, counter: str | None, **options: Any) -> tuple[Conversatio
     chat = SlideMem(max_tokens=budget, counter=counter, **options).session("s")
     for message in talk.messages:
         chat.append(message)
-    return chat, chat.context(), budget
+    return chat, chat.context(query=""), budget
 
 
 def outcome(talk: Talk, context: Context, budget: int) -> Outcome:
