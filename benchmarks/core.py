@@ -149,7 +149,9 @@ class Growing:
 
     def __init__(self, counter: TokenCounter) -> None:
         self._store = MemoryStore()
-        memory = SlideMem(max_tokens=BUDGET, counter=counter, store=self._store, on_event=self._happened)
+        memory = SlideMem(
+            max_tokens=BUDGET, counter=counter, store=self._store, on_event=self._happened, recall_share=0
+        )
         self._chat = memory.session("growing")
         self._period = chat_of(20, 20, letter)
         self._said = 0
@@ -199,7 +201,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def long_session(bench: Bench) -> Iterator[Figure]:
-    """What a turn reads and takes does not grow with the session."""
+    """What a turn reads and takes does not grow with the session; what recall adds is `recall.py`'s."""
     sizes = bench.sizes
     # Both start their timed turns after a batch that ends at the same place of the period, so that their
     # windows are cut at the same places.
