@@ -236,3 +236,15 @@ def test_a_repr_tells_what_is_kept_where() -> None:
     store = SlideMem(max_tokens=40, transcript=ReadOnlyLog(), records=MemoryStore(), counter=Counter()).store
 
     assert "LoggedTranscript(ReadOnlyLog)" == repr(getattr(store, "transcript", None))
+
+
+def test_a_cut_shortens_a_list_that_can_be_replaced() -> None:
+    """What is behind the place is gone from the host's list; behind its end nothing is."""
+    log = Log()
+    log.lists["s"] = [user("a"), user("b")]
+    transcript = LoggedTranscript(log, lambda _messages, _first: ())
+
+    for keep in (9, 1):
+        drive(transcript.cut("s", keep), "cut")
+
+    assert [user("a")] == log.lists["s"]
