@@ -260,7 +260,7 @@ def test_it_is_a_whole_records() -> None:
         kept = carried.state
         assert drive(records.unpin("s", "p"), "")
         drive(records.clear("s"), "")
-        with pytest.raises(NotImplementedError):
+        with pytest.raises(StoreError, match="are their host's to add"):
             drive(records.add("s", said(1)), "")
 
     assert kept is not None

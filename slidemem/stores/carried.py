@@ -94,7 +94,8 @@ class CarriedRecords:
 
     async def add(self, session: str, messages: Sequence[Message]) -> None:
         """Refused: the host adds to its list itself."""
-        raise NotImplementedError(f"{len(messages)} messages of {session!r:.80} are their host's to add")
+        reason = f"the {len(messages)} messages of session {session!r:.80} are their host's to add"
+        raise StoreError(repr(self), reason, "add them to its list, and hand that over")
 
     async def held(self, session: str) -> Held:  # noqa: ARG002
         """See `Records.held`."""
