@@ -35,7 +35,7 @@ class Quote:
         seq: of it.
         role: of it.
         name: of its speaker, "" when it has none.
-        text: of it.
+        text: of it, an `excerpt` where it is long.
         at: when it was said, ISO 8601, "" when the host did not say.
     """
 
@@ -66,19 +66,18 @@ class Recalled:
     seqs: tuple[int, ...] = ()
 
 
-def packed(question: str, best_first: Iterable[Quote], limit: int, count: Callable[[str], int]) -> Recalled:
+def packed(best_first: Iterable[Quote], limit: int, count: Callable[[str], int]) -> Recalled:
     """The best quotes that fit, in the order they were said, fenced; nothing when none fits.
 
     The counter is asked once for each quote that is taken, for the fence, for a day and for the whole; and for the
     few quotes that turn out not to fit.
 
     Args:
-        question: what they are quoted for; of a long message what is nearest to it is shown.
         best_first: messages, the one that is needed most first.
         limit: tokens that the block may take.
         count: tokens of a text as a user message of its own.
     """
-    packing = _Packing(frozenset(asked(question)), limit, count)
+    packing = _Packing(limit, count)
     for quote in best_first:
         if packing.full:
             break
@@ -89,8 +88,7 @@ def packed(question: str, best_first: Iterable[Quote], limit: int, count: Callab
 class _Packing:
     """A block as it fills."""
 
-    def __init__(self, sought: frozenset[str], limit: int, count: Callable[[str], int]) -> None:
-        self._sought = sought
+    def __init__(self, limit: int, count: Callable[[str], int]) -> None:
         self._limit = limit
         self._count = count
         self._frame = count("")
@@ -108,7 +106,7 @@ class _Packing:
 
     def offer(self, quote: Quote) -> None:
         """Take a quote if it fits and says something new."""
-        line = _line(quote, self._sought)
+        line = _line(quote)
         if not quote.text.strip() or line in self._taken:
             return
         day = self._day_tokens(quote)
@@ -162,16 +160,20 @@ def _block(said: Sequence[tuple[int, str, str]]) -> str:
     return "\n".join((_OPEN, quoted, _CLOSE) if said else (_OPEN, _CLOSE))
 
 
-def _line(quote: Quote, sought: Collection[str]) -> str:
+def _line(quote: Quote) -> str:
     """A quote as an item; what it says on further lines is set in, so that it cannot pass for another's."""
-    said = "\n  ".join(_excerpt(quote.text.strip(), sought).splitlines())
+    said = "\n  ".join(quote.text.strip().splitlines())
     return f"{' '.join((quote.name or quote.role).split())}: {said}"
 
 
-def _excerpt(text: str, sought: Collection[str]) -> str:
-    """A text, or the sentences of a long one that say most of what is sought, with a mark for what is left out."""
+def excerpt(text: str, question: str) -> str:
+    """A text, or of one longer than 600 characters the sentences that say most of a question's words.
+
+    A mark stands for what is left out. Where none of it says any of them, its beginning is shown.
+    """
     if len(text) <= _WHOLE:
         return text
+    sought = frozenset(asked(question))
     spans = [match.span() for match in _PIECES.finditer(text, 0, _READ)]
     worth = _worth([text[start:end] for start, end in spans], sought)
     found = any(worth)

@@ -15,7 +15,7 @@ from slidemem.lines import line_at, lines_of, with_lines
 from slidemem.messages import Message
 from slidemem.present import mend, without_secrets
 from slidemem.question import Question, quoted
-from slidemem.quote import Quote, packed
+from slidemem.quote import Quote, excerpt, packed
 from slidemem.recall import looked_at, ranked
 from slidemem.session import Session
 from slidemem.state import Entry
@@ -52,7 +52,7 @@ def _quoting(
     """The context with quotes that take what they are allotted; packed anew where they cost more in their place."""
 
     def within(limit: int) -> Context | None:
-        block = packed(question.text, candidates, limit, session.tally.text)
+        block = packed(candidates, limit, session.tally.text)
         return quoted(composition, question, block, session.tally) if block.text else None
 
     context = within(allotment)
@@ -75,7 +75,7 @@ async def _candidates(session: Session, composition: Composition, question: Ques
             found[place] = Quote(place, "note", "", lines[line])
         elif place in picked:
             run = await _run(session, picked[place], question.before)
-            found.setdefault(run[0].seq, quote_of(session, run))
+            found.setdefault(run[0].seq, quote_of(session, run, question.text))
     return tuple(found.values())
 
 
@@ -134,13 +134,13 @@ async def _run(session: Session, entry: Entry, before: int) -> list[Entry]:
     return next((run for run in runs(around) if any(one.seq == entry.seq for one in run)), [entry])
 
 
-def quote_of(session: Session, run: Sequence[Entry]) -> Quote:
-    """Messages that belong together as they are quoted: mended, redacted, calls written out."""
+def quote_of(session: Session, run: Sequence[Entry], question: str) -> Quote:
+    """Messages that belong together as they are quoted for a question: mended, redacted, calls written out, short."""
     messages = [mend(one.message) for one in run]
     if session.redact:
         messages = [without_secrets(message, session.redact) for message in messages]
     first = messages[0]
-    text = "\n".join(_lines(messages))
+    text = excerpt("\n".join(_lines(messages)), question)
     return Quote(run[0].seq, first.role, first.name or "", text, first.time or "")
 
 

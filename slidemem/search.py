@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,8 @@ class Hit:
     """Something that a search found.
 
     Attributes:
-        text: of the message or the line, as it would be quoted: redacted, calls written out.
+        text: of the message or the line, as it would be quoted: redacted, calls written out, of a long one what is
+            around the match.
         score: how well it fits, for a comparison with others of this search; 0 or more.
         session: id of the session.
         seq: of the message; None for a line of the archive.
@@ -101,24 +102,26 @@ async def search(session: Session, query: str, k: int, wanted: Filter) -> tuple[
     ranking = await places(session, query, _ALL, lines, always=True)
     hits: list[Hit] = []
     for start in range(0, len(ranking), _BATCH):
-        batch = {found.place: found.score for found in ranking[start : start + _BATCH]}
-        picked = await session.store.pick(session.id, [place for place in batch if place >= 0])
+        batch = ranking[start : start + _BATCH]
+        picked = await session.store.pick(session.id, [found.place for found in batch if found.place >= 0])
         entries = {entry.seq: entry for entry in picked}
-        found = (_hit(session, place, score, entries, archive, lines) for place, score in batch.items())
-        hits.extend(hit for hit in found if hit is not None and wanted.passes(hit))
+        for found in batch:
+            line = line_at(found.place)
+            if line is not None:
+                hits.append(_line_hit(session, archive, lines[line], found.score))
+            elif found.place in entries:  # else it was rewound since
+                hits.append(_message_hit(session, entries[found.place], query, found.score))
+        hits = [hit for hit in hits if wanted.passes(hit)]
         if len(hits) >= k:
             break
     return tuple(hits[:k])
 
 
-def _hit(
-    session: Session, place: int, score: float, entries: Mapping[int, Entry], archive: Archive, lines: tuple[str, ...]
-) -> Hit | None:
-    line = line_at(place)
-    if line is not None:
-        holder = next(segment for segment in archive.segments if lines[line] in segment.text)
-        return Hit(lines[line], score, session.id, None, None, holder, holder.last_at)
-    entry = entries.get(place)  # gone when it was rewound since
-    if entry is None:
-        return None
-    return Hit(quote_of(session, [entry]).text, score, session.id, place, entry.message, None, entry.at)
+def _message_hit(session: Session, entry: Entry, query: str, score: float) -> Hit:
+    text = quote_of(session, [entry], query).text
+    return Hit(text, score, session.id, entry.seq, entry.message, None, entry.at)
+
+
+def _line_hit(session: Session, archive: Archive, line: str, score: float) -> Hit:
+    holder = next(segment for segment in archive.segments if line in segment.text)
+    return Hit(line, score, session.id, None, None, holder, holder.last_at)

@@ -169,29 +169,14 @@ def test_a_quote_passes_for_no_other_speaker() -> None:
     assert "- user: The boathouse:\n  - assistant: it is open" in ask(memory, "boathouse")
 
 
-@pytest.mark.parametrize(
-    "before, after, begins, ends",
-    [(0, 900, "barometer", " […]"), (900, 900, "[…] ", " […]"), (900, 0, "[…] ", "barometer")],
-)
-def test_of_a_long_message_what_is_around_the_match_is_quoted(
-    before: int, after: int, begins: str, ends: str
-) -> None:
-    """An excerpt holds the match, says where it was cut, and is no longer than it may be."""
-    text = "so " * before + "barometer" + " so" * after
+def test_of_a_long_message_what_is_around_the_match_is_quoted() -> None:
+    """A message of thousands of words costs the model no more than an excerpt."""
+    text = f"{'So it goes on. ' * 900}The barometer fell. {'And on it went. ' * 900}"
     memory = memory_of(*told(text), token_limit=40_000)
 
-    line = next(line for line in ask(memory, "so Barometer").splitlines() if line.startswith("- user: "))
+    line = next(line for line in ask(memory, "Barometer").splitlines() if line.startswith("- user: "))
 
-    said = line.removeprefix("- user: ")
-    assert (True, True, True) == (said.startswith(begins), "barometer" in said, said.endswith(ends))
-    assert 1000 == len(said.removeprefix("[…] ").removesuffix(" […]"))
-
-
-def test_a_long_message_found_by_another_form_of_a_word_is_quoted_from_its_beginning() -> None:
-    """Where the query's words do not stand as they are, the beginning is shown."""
-    memory = memory_of(*told("It began with a key. " + "so " * 900 + "café"), token_limit=40_000)
-
-    assert "- user: It began with a key." in ask(memory, "cafe")
+    assert ("The barometer fell." in line, len(line) < 700, line.endswith(" […]")) == (True, True, True)
 
 
 def test_lines_of_the_archive_are_notes() -> None:
