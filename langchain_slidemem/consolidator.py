@@ -7,10 +7,7 @@ token of a summary reaches the stream of an answer. What is asked for, and what 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import threading
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future, wait
 from typing import Any, Final, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -19,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_slidemem.codec import LangChainCodec
-from slidemem import ConfigurationError, Consolidator, FunctionConsolidator, SummaryRequest
+from slidemem import ConfigurationError, Consolidator, FunctionConsolidator, SummaryRequest, within
 
 Summarize = Callable[[list[BaseMessage]], "str | Awaitable[str]"]
 
@@ -81,7 +78,7 @@ class ChatModelConsolidator:
         usage = _Usage()
         prompt, config = self._prompt(request), self._config(usage)
         try:
-            return _text(_within(self._timeout, lambda: self._asked.invoke(prompt, config)))
+            return _text(within(self._timeout, lambda: self._asked.invoke(prompt, config)))
         finally:
             usage.tell(request)
 
@@ -157,22 +154,3 @@ def _text(answer: object) -> str:
 
 def _span(request: SummaryRequest) -> list[BaseMessage]:
     return [_CODEC.decode(message) for message in request.messages]
-
-
-def _within(seconds: float | None, call: Callable[[], object]) -> object:
-    """What a call returns, or a `TimeoutError` when it takes longer; it then goes on in its thread."""
-    if seconds is None:
-        return call()
-    done: Future[object] = Future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            done.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001  # whatever it is, it is raised to whoever waits
-            done.set_exception(error)
-
-    threading.Thread(target=work, name=RUN_NAME, daemon=True).start()
-    if not wait([done], seconds).done:
-        raise TimeoutError(f"no summary within {seconds:g} seconds")
-    return done.result()

@@ -1,6 +1,7 @@
 """Conversation memory with a hard token budget: always a valid transcript, nothing lost, a stable prefix."""
 
 from slidemem.archive import Retention, Segment
+from slidemem.asking import within
 from slidemem.compose import Context, Receipt, Zones
 from slidemem.config import Options
 from slidemem.consolidate import Consolidator, ExtractiveConsolidator, FunctionConsolidator
@@ -115,4 +116,5 @@ __all__ = [
     "from_openai",
     "tiktoken_counter",
     "to_openai",
+    "within",
 ]

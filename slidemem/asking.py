@@ -12,11 +12,12 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from slidemem.consolidate import Consolidator, ExtractiveConsolidator, FunctionConsolidator
 from slidemem.request import SummaryRequest
 
+T = TypeVar("T")
 Ask = Callable[[SummaryRequest], Awaitable[str]]
 
 _NAME: Final = "slidemem-summary"
@@ -32,12 +33,7 @@ def asking(consolidator: Consolidator, seconds: float | None) -> Ask:
     limit = _limit(consolidator, seconds)
 
     async def ask(request: SummaryRequest) -> str:
-        if limit is None:
-            return consolidator.summarize(request)
-        answer = _on_thread(lambda: consolidator.summarize(request))
-        if not wait([answer], limit).done:
-            raise _late(limit)
-        return answer.result()  # type: ignore[no-any-return]  # whatever it is, `write` looks at it
+        return within(limit, lambda: consolidator.summarize(request))
 
     return ask
 
@@ -55,6 +51,20 @@ def asking_async(consolidator: Consolidator, seconds: float | None) -> Ask:
     return ask
 
 
+def within(seconds: float | None, call: Callable[[], T]) -> T:
+    """What a call returns: on a thread that is left behind when it takes longer; None waits for ever, without one.
+
+    Raises:
+        TimeoutError: it took longer, and goes on.
+    """
+    if seconds is None:
+        return call()
+    answer = _on_thread(call)
+    if not wait([answer], seconds).done:
+        raise _late(seconds)
+    return answer.result()
+
+
 async def _awaited(consolidator: Consolidator, request: SummaryRequest) -> str:
     if not isinstance(consolidator, FunctionConsolidator) or consolidator.async_only:
         return await consolidator.asummarize(request)
@@ -69,9 +79,9 @@ def _limit(consolidator: Consolidator, seconds: float | None) -> float | None:
     return None if own else seconds
 
 
-def _on_thread(call: Callable[[], Any]) -> Future[Any]:
+def _on_thread(call: Callable[[], T]) -> Future[T]:
     """What a call returns, on a thread that keeps no process from ending."""
-    done: Future[Any] = Future()
+    done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # so that who stops waiting does not take the place of its result
     context = contextvars.copy_context()
 
