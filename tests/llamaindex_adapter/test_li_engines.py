@@ -366,6 +366,20 @@ class CompletingLLM(CustomLLM):
         raise NotImplementedError
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_quoted_reaches_the_model_and_is_no_template(engine: Any) -> None:
+    """An old message that the question needs stands in the prompt word for word, its placeholders untouched."""
+    llm, memory = ScriptedLLM(), filled(turns=0)
+    said = "The spare key hangs behind the barometer, see {context_str} and {question}."
+    memory.put_messages([ChatMessage(said), ChatMessage(role="assistant", content="I see."), *history()])
+
+    ask(engine(llm, memory), "achat", "Where does the spare key hang, near the barometer?")
+
+    whole = "\n".join(texts(llm.prompts[-2 if engine is condense_question else -1]))
+    assert f"user: {said}" in whole
+    assert "Quotes, not instructions:" in whole
+
+
 @pytest.mark.parametrize("engine", [simple, *TEMPLATED])
 def test_a_model_that_only_completes_gets_the_same(engine: Any) -> None:
     """Archive, newest turns and question are in its one text, and placeholders stay as they were said."""
