@@ -47,6 +47,7 @@ from slidemem.stores.memory import MemoryStore
 from slidemem.stores.sqlite import SQLiteStore
 from slidemem.stores.text import TextRecords, Texts
 from slidemem.tokens import TokenCounter, approximate_counter, count_tokens, tiktoken_counter
+from slidemem.vectors import EmbeddedMessages, Embedder, VectorIndex
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,8 @@ __all__ = [
     "Context",
     "ConversationMemory",
     "DueJob",
+    "EmbeddedMessages",
+    "Embedder",
     "Event",
     "Explanation",
     "ExtractiveConsolidator",
@@ -108,6 +111,7 @@ __all__ = [
     "ToolCall",
     "TranscriptMismatch",
     "UnknownReference",
+    "VectorIndex",
     "VocabularyMissing",
     "Zones",
     "approximate_counter",

@@ -20,7 +20,7 @@ from slidemem.request import SummaryRequest
 T = TypeVar("T")
 Ask = Callable[[SummaryRequest], Awaitable[str]]
 
-_NAME: Final = "slidemem-summary"
+_NAME: Final = "slidemem-call"
 
 
 def asking(consolidator: Consolidator, seconds: float | None) -> Ask:
@@ -51,17 +51,22 @@ def asking_async(consolidator: Consolidator, seconds: float | None) -> Ask:
     return ask
 
 
-def within(seconds: float | None, call: Callable[[], T]) -> T:
+def within(seconds: float | None, call: Callable[[], T], what: str = "summary") -> T:
     """What a call returns: on a thread that is left behind when it takes longer; None waits for ever, without one.
+
+    Args:
+        seconds: to wait for.
+        call: what is called.
+        what: it makes, as the error names it.
 
     Raises:
         TimeoutError: it took longer, and goes on.
     """
     if seconds is None:
         return call()
-    answer = _on_thread(call)
+    answer = on_thread(call)
     if not wait([answer], seconds).done:
-        raise _late(seconds)
+        raise _late(seconds, what)
     return answer.result()
 
 
@@ -69,7 +74,7 @@ async def _awaited(consolidator: Consolidator, request: SummaryRequest) -> str:
     if not isinstance(consolidator, FunctionConsolidator) or consolidator.async_only:
         return await consolidator.asummarize(request)
     function = consolidator
-    answer = await asyncio.wrap_future(_on_thread(lambda: function.called(request)))
+    answer = await asyncio.wrap_future(on_thread(lambda: function.called(request)))
     return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # as above
 
 
@@ -79,7 +84,7 @@ def _limit(consolidator: Consolidator, seconds: float | None) -> float | None:
     return None if own else seconds
 
 
-def _on_thread(call: Callable[[], T]) -> Future[T]:
+def on_thread(call: Callable[[], T]) -> Future[T]:
     """What a call returns, on a thread that keeps no process from ending."""
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # so that who stops waiting does not take the place of its result
@@ -95,5 +100,5 @@ def _on_thread(call: Callable[[], T]) -> Future[T]:
     return done
 
 
-def _late(seconds: float) -> TimeoutError:
-    return TimeoutError(f"no summary within {seconds:g} seconds")
+def _late(seconds: float, what: str = "summary") -> TimeoutError:
+    return TimeoutError(f"no {what} within {seconds:g} seconds")

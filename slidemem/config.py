@@ -45,6 +45,8 @@ class Options(BaseModel):
             a task) or `manual` (only when asked).
         summary_seconds: how long a summariser is waited for; None for as long as it takes. One that keeps its own
             time (`keeps_time = True`) is left to it.
+        embedding_seconds: how long an embedding model or a vector store is waited for at each call; None for as long
+            as it takes.
         summary_input_tokens: what a summariser's model takes in one prompt, in tokens; a larger span is summarised in
             pieces. None for any length.
         prices: what tokens cost, for `stats().money`; see `Prices`.
@@ -71,6 +73,7 @@ class Options(BaseModel):
     alternate: StrictBool = False
     mode: Literal["inline", "background", "manual"] = "inline"
     summary_seconds: Annotated[float, Field(gt=0, le=MOST)] | None = 60.0
+    embedding_seconds: Annotated[float, Field(gt=0, le=MOST)] | None = 10.0
     summary_input_tokens: Annotated[StrictInt, Field(ge=200, le=MOST)] | None = None
     prices: Prices | None = None
     cues: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)

@@ -109,11 +109,11 @@ class ConversationMemory:
             AsyncOnly: store or summariser have to be awaited.
         """
         self._check_sync("aconsolidate")
-        return drive(settle.settle(self._sync, now=True, force=force), "aconsolidate")
+        return drive(flow.consolidate(self._sync, force=force), "aconsolidate")
 
     async def aconsolidate(self, *, force: bool = False) -> Segment | None:
         """Async twin of `consolidate`."""
-        return await settle.settle(self._async, now=True, force=force)
+        return await flow.consolidate(self._async, force=force)
 
     def due(self) -> DueJob | None:
         """What would be consolidated, or None; writes nothing.
@@ -134,11 +134,11 @@ class ConversationMemory:
         False when the session has moved on since the job was planned (or the run made nothing): its work is
         dropped, and nothing has changed.
         """
-        return made is not None and drive(settle.commit(self._sync, made), "acommit")
+        return made is not None and drive(flow.commit(self._sync, made), "acommit")
 
     async def acommit(self, made: Consolidation | None) -> bool:
         """Async twin of `commit`."""
-        return made is not None and await settle.commit(self._async, made)
+        return made is not None and await flow.commit(self._async, made)
 
     def flush(self, seconds: float | None = None) -> bool:
         """See to what is due and wait until it is done (`mode="background"`; else there is nothing to wait for).

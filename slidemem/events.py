@@ -23,7 +23,8 @@ class Event:
             first), `busy` (another worker has the lease), `rewound`, `recalled` (a context quotes what is
             archived), `postponed` (a fault came between: what was due stays due), `crowded` (little is left
             for the conversation; told once), `counter_failed`, `pin_left_out`, `unpinned` (the user asked to
-            forget it), `hook_failed` (a function of the host raised).
+            forget it), `hook_failed` (a function of the host raised), `embedding_failed` (recall goes by the words
+            alone).
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
@@ -47,6 +48,7 @@ class Event:
         "pin_left_out",
         "unpinned",
         "hook_failed",
+        "embedding_failed",
     ]
     session: str
     detail: str

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
+from slidemem import meaning
 from slidemem.archive import Segment
 from slidemem.entries import findable
 from slidemem.errors import InvalidExport, InvalidMessage, SessionExists
@@ -52,6 +53,7 @@ async def restore(session: Session, exported: Mapping[str, Any], *, replace: boo
             raise SessionExists(session.id, there.totals.next_seq)
         if await session.store.restore(session.id, (there.record.revision, there.totals.next_seq), whole):
             session.forget()
+            await meaning.rewound(session, 0, there.record.boundary)
             return
 
 

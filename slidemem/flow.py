@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from slidemem import meaning, settle
 from slidemem.archive import Segment
 from slidemem.compose import Call, Context, compose
 from slidemem.costs import money
@@ -25,7 +26,7 @@ from slidemem.present import mend
 from slidemem.question import question_of
 from slidemem.recollect import recollected
 from slidemem.session import Session
-from slidemem.settle import grown, pin_of
+from slidemem.settle import Consolidation, grown, pin_of
 from slidemem.state import Branch, Pin, recounted
 
 # ------------------------------------------------------------------ append and context
@@ -84,6 +85,7 @@ async def transcript(session: Session) -> tuple[Message, ...]:
 
 async def clear(session: Session) -> None:
     """Delete the session for good: transcript, archive, pins, metadata, and what this process remembers of it."""
+    await meaning.forget(session)
     await session.store.clear(session.id)
     session.forget()
 
@@ -101,6 +103,22 @@ async def plan(session: Session) -> Plan:
 
 
 # ------------------------------------------------------------------ archive
+
+
+async def consolidate(session: Session, *, force: bool = False) -> Segment | None:
+    """Move what is due out of the window, and embed it; returns the new segment, None when nothing was due."""
+    segment = await settle.settle(session, now=True, force=force)
+    while await meaning.keep_up(session):
+        pass
+    return segment
+
+
+async def commit(session: Session, made: Consolidation) -> bool:
+    """Commit what a worker of a host's own has written, and embed what left the window; False for a lost race."""
+    done = await settle.commit(session, made)
+    while await meaning.keep_up(session):
+        pass
+    return done
 
 
 @dataclass(frozen=True, slots=True)

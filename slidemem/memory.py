@@ -34,6 +34,7 @@ from slidemem.stores.memory import MemoryStore
 from slidemem.stores.sqlite import SQLiteStore
 from slidemem.stores.url import open_store
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
+from slidemem.vectors import Embedder, Known, VectorIndex, Vectors, index_of
 
 _LOG = logging.getLogger("slidemem")
 _EXTRACTIVE = ExtractiveConsolidator()
@@ -41,6 +42,7 @@ _TOLD_ONCE = {
     "refused": "a summary was refused, extracts stand in its place",
     "paused": "the summariser fails, and is left alone for a while",
     "counter_failed": "the counter failed, the estimate stands in",
+    "embedding_failed": "embeddings fail, recall goes by the words alone",
 }
 
 
@@ -59,6 +61,8 @@ class SlideMem:
         consolidator: what writes the archive: a function `summarize(messages) -> str`, sync or async, a
             `Consolidator`, or None to keep nothing of what leaves the window (it stays in the transcript).
             Left out, the extractive one, which needs no model.
+        embeddings: what compares old messages with a question by their meaning, besides the words: an `Embedder`
+            (LangChain's `Embeddings` are ones), whose vectors are kept in this process, or a `VectorIndex`.
         redact: changes each text of a span before anything is made of it that outlives the window: summary,
             extracted lines, pins of "remember this", the first user message. The transcript keeps what was said.
         asked: called with the text of each user message: what it asks to remember and to forget, as an `Asked`, or
@@ -83,6 +87,7 @@ class SlideMem:
         transcript: Transcript | MessageLog | None = None,
         records: Records | str | None = None,
         consolidator: Consolidator | Summarize | None = _EXTRACTIVE,
+        embeddings: Embedder | VectorIndex | None = None,
         redact: Callable[[str], str] | None = None,
         asked: Callable[[str], Asked | None] | None = None,
         extract_facts: Callable[[list[dict[str, Any]]], Mapping[str, object]] | None = None,
@@ -105,6 +110,8 @@ class SlideMem:
         self._told: set[str] = set()
         self._layouts = Layouts()
         self._breaker = Breaker()
+        self._index = None if embeddings is None else index_of(embeddings)
+        self._known = Known()
         self._figures = AllFigures()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
         self._own: list[SQLiteStore] = []  # stores that were opened here
@@ -203,19 +210,22 @@ class SlideMem:
     ) -> tuple[Session, Session]:
         """What flows need for a session: as a sync caller reaches it, and as an async one does."""
         base = replace(self._base(session_id, metadata), user=user)
-        consolidator, background = self.consolidator, self._background
+        consolidator, background, index = self.consolidator, self._background, self._index
+        patience = self.options.embedding_seconds
         behind = self.options.mode == "background"
         at_once = schedule.inline if self.options.mode == "inline" else schedule.manual
         return (
             replace(
                 base,
                 ask=asking(consolidator, self.options.summary_seconds) if consolidator else None,
+                vectors=Vectors.for_sync(index, self._known, patience) if index else None,
                 when_due=background.on_thread if behind else at_once,
             ),
             replace(
                 base,
                 store=self._awaited,
                 ask=asking_async(consolidator, self.options.summary_seconds) if consolidator else None,
+                vectors=Vectors.for_async(index, self._known, patience) if index else None,
                 when_due=background.in_task if behind else at_once,
             ),
         )

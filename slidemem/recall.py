@@ -106,7 +106,7 @@ def ranked(
         documents: of the messages that `looked_at` names.
         always: rank whatever says one of its terms itself, for a search that somebody asked for.
     """
-    named = _named(question, documents)
+    named = named_in(question, documents)
     sought = _sought(question, matches, named)
     reason = _QUESTION if asks(question) else _REMARK
     own, enough = _own(sought, matches, reason)
@@ -116,7 +116,7 @@ def ranked(
     scores = _with_help(sought, matches, documents, seeds)
     least = 0.0 if always else reason.score
     wanted = own if always else scores
-    found = ((seq, _weighed(scores[seq], documents[seq], named)) for seq in wanted if seq in scores)
+    found = ((seq, weighed(scores[seq], documents[seq], named)) for seq in wanted if seq in scores)
     return tuple(sorted((one for one in found if one[1] >= least), key=lambda one: (-one[1], -one[0])))
 
 
@@ -162,7 +162,7 @@ def _rarity(messages: int, frequency: int) -> float:
     return math.log1p((messages - often + 0.5) / (often + 0.5)) / rarest
 
 
-def _named(question: str, documents: Mapping[int, Document]) -> Mapping[str, frozenset[str]]:
+def named_in(question: str, documents: Mapping[int, Document]) -> Mapping[str, frozenset[str]]:
     """The speakers whom a question names, with the terms of their names."""
     words = frozenset(asked(question))
     speakers = {document.speaker for document in documents.values()}
@@ -214,15 +214,15 @@ def _with_help(
     A term is as rare as it is said, and as it helps: what is said once in many places helps everywhere, what is said
     often in one place helps there.
     """
-    near = {seq: _near(seq, documents) for seq in seeds}
+    around = {seq: near(seq, documents) for seq in seeds}
     scores: dict[int, float] = {}
     for term, rarity in sought.rarity.items():
         said: dict[int, float] = {}
         helping = 0
         for seq, count in matches.postings[term]:
-            if seq in near:
+            if seq in around:
                 helping += 1
-                for other, weight in near[seq]:
+                for other, weight in around[seq]:
                     said[other] = said.get(other, 0.0) + weight * count
         reached = matches.frequency[term] * len(said) // max(1, helping)
         most = (rarity + _rarity(matches.messages, reached)) / 2 * (_SATURATION + 1)
@@ -231,20 +231,27 @@ def _with_help(
     return scores
 
 
-def _near(seq: int, documents: Mapping[int, Document]) -> list[tuple[int, float]]:
-    """Who is helped by a message, itself first, and by how much."""
+def near(seq: int, documents: Mapping[int, Document], reach: int = REACH) -> list[tuple[int, float]]:
+    """Who is helped by a message, itself first, and by how much.
+
+    Args:
+        seq: of the message.
+        documents: of it and of those around it; who is missing there is not helped.
+        reach: messages before and after it that are.
+    """
     at = documents[seq].at
     get = documents.get
-    near = [(seq, 1.0)]
-    for distance, weight in enumerate(_HELP, 1):
+    helped = [(seq, 1.0)]
+    for distance, weight in enumerate(_HELP[:reach], 1):
         for other in (seq - distance, seq + distance):
             document = get(other)
             if document and not (at and document.at and abs(document.at - at) > _HOUR):
-                near.append((other, weight))
-    return near
+                helped.append((other, weight))
+    return helped
 
 
-def _weighed(score: float, document: Document, named: Collection[str]) -> float:
+def weighed(score: float, document: Document, named: Collection[str]) -> float:
+    """A score after what the message pays for its length, and gains where the question names its speaker."""
     if document.length > _LONG:
         score /= math.sqrt(document.length / _LONG)
     return score * _NAMED if document.speaker in named else score

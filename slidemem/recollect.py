@@ -11,15 +11,17 @@ from typing import Final, NamedTuple
 
 from slidemem.compose import Composition, Context
 from slidemem.events import Event
+from slidemem.fusion import NEXT, fused
 from slidemem.lines import line_at, lines_of, with_lines
+from slidemem.meaning import notice, similar
 from slidemem.messages import Message
 from slidemem.present import mend, without_secrets
 from slidemem.question import Question, quoted
 from slidemem.quote import Quote, excerpt, packed
-from slidemem.recall import looked_at, ranked
+from slidemem.recall import asks, looked_at, ranked
 from slidemem.session import Session
 from slidemem.state import Entry
-from slidemem.terms import asked
+from slidemem.terms import asked, telling
 from slidemem.units import runs
 
 _AROUND: Final = 16  # messages before and after one of a tool's, among which its call and results are looked for
@@ -32,6 +34,7 @@ _SPARE: Final = 1.2  # words that are read for each token that there is: some qu
 async def recollected(session: Session, composition: Composition, question: Question) -> Context:
     """The context with the old messages quoted that the question needs; as it was when there are none that fit."""
     receipt = composition.context.receipt
+    notice(session, receipt.boundary)
     shown = tuple(seq for seq in receipt.shown if seq < question.before)
     key = (receipt.revision, composition.context.head, question.text, question.before, shown, question.allotments[0])
     known = session.layouts.found(session.id, key)
@@ -122,6 +125,12 @@ async def places(
     known = await session.store.documents(session.id, looked_at(text, matches, before))
     matches, known = with_lines(matches, known, lines)
     ranking = ranked(text, matches, known, always=always)
+    if ranking or always or (asks(text) and telling(text)):
+        alike = {seq: score for seq, score in (await similar(session, text)).items() if seq < before}
+        if alike:
+            around = {seq + step for seq in alike for step in range(-NEXT, NEXT + 1)}
+            known = {**known, **await session.store.documents(session.id, [at for at in around if 0 <= at < before])}
+            ranking = fused(text, ranking, alike, known)
     return [Found(place, score, known[place].length) for place, score in ranking]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from slidemem import meaning
 from slidemem.align import align
 from slidemem.archive import Archive, Segment
 from slidemem.entries import findable, read
@@ -130,6 +131,8 @@ async def _rewritten(session: Session, snapshot: Snapshot, keep: int, entries: t
     if keep < there:
         session.forget()
         _tell_rewound(session, keep, there)
+    if keep < snapshot.record.boundary:
+        await meaning.rewound(session, keep, snapshot.record.boundary)
     if entries:
         await grown(session, totals, entries)
     return True
@@ -157,6 +160,7 @@ async def _reprompted(
     session.forget()
     if keep < there:
         _tell_rewound(session, keep, there)
+    await meaning.rewound(session, 0, snapshot.record.boundary)
     await grown(session, Totals.of(after.record, seen.live, session.tally.fingerprint))
     return True
 

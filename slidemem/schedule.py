@@ -21,6 +21,7 @@ from typing import Final
 
 from slidemem.driver import drive
 from slidemem.errors import AsyncOnly
+from slidemem.meaning import keep_up
 from slidemem.session import Session
 from slidemem.settle import postpone, settle
 
@@ -28,8 +29,9 @@ _WORKERS: Final = 4  # threads of one memory at most; they wait for a model most
 
 
 async def inline(session: Session) -> None:
-    """Consolidate once: now that the turn is answered, or the window past its limit."""
+    """Consolidate once, now that the turn is answered, or the window past its limit; embed some of what has left."""
     await settle(session, waits=True)
+    await keep_up(session)
 
 
 async def manual(session: Session) -> None:
@@ -37,8 +39,10 @@ async def manual(session: Session) -> None:
 
 
 async def everything(session: Session) -> None:
-    """Consolidate until nothing is due."""
+    """Consolidate until nothing is due, and embed what has left the window."""
     while await settle(session):
+        pass
+    while await keep_up(session):
         pass
 
 

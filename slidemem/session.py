@@ -18,6 +18,7 @@ from slidemem.retention import Asked
 from slidemem.state import Entry, Snapshot, with_profile
 from slidemem.stores.base import Store
 from slidemem.tokens import Tally
+from slidemem.vectors import Vectors
 
 PROFILES: Final = "slidemem:profile:"  # begins the ids under which stores keep profiles; no session may have one
 
@@ -134,6 +135,7 @@ class Session:
         asked: what a user asks to remember and to forget besides what is found in any case.
         extract_facts: what a span tells of its user, by name, for the user's profile.
         breaker: knows whether the summariser is asked at all; shared by all sessions of a memory.
+        vectors: compare messages by their meaning; None goes by the words alone.
         async_only: whether the summariser has to be awaited, so that a sync append is refused.
     """
 
@@ -155,6 +157,7 @@ class Session:
     user: str | None = None
     asked: Callable[[str], Asked | None] | None = None
     extract_facts: Callable[[list[dict[str, Any]]], Mapping[str, object]] | None = None
+    vectors: Vectors | None = None
 
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""

@@ -20,6 +20,7 @@ from slidemem.consolidate import Written, write
 from slidemem.errors import UnknownReference, told
 from slidemem.events import Event
 from slidemem.leaving import Job, advanced, merge_target, plan_job
+from slidemem.meaning import is_behind
 from slidemem.merge import merge
 from slidemem.messages import digest, user
 from slidemem.openai_format import to_openai
@@ -150,7 +151,7 @@ async def grown(session: Session, totals: Totals, entries: Sequence[Entry] = ())
         other = totals.counter != session.tally.fingerprint
         if other:
             await _recount(session)
-        if other or _near(session, totals):
+        if other or _near(session, totals) or is_behind(session):
             await session.when_due(session)
     except Exception as fault:  # noqa: BLE001  # the next append tries again
         postpone(session, fault)

@@ -35,6 +35,7 @@ PURE = [
         "quote",
         "post",
         "lines",
+        "fusion",
     ),
     *("request", "accept", "extract", "language", "cues", "corrections", "costs"),
     *("consolidate", "plan", "leaving", "compose", "question", "align", "prompts", "config", "check"),
@@ -49,6 +50,7 @@ EFFECTS = {
     "events",
     "export",
     "flow",
+    "meaning",
     "memory",
     "profile",
     "recollect",
@@ -60,6 +62,7 @@ EFFECTS = {
     "settle",
     "show",
     "stores",
+    "vectors",
 }
 IMPURE = {"asyncio", "time", "random", "datetime", "os", "pathlib", "socket", "sqlite3", "rich"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index"}
