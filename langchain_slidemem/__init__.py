@@ -13,11 +13,13 @@ from langchain_slidemem.graph import SlidingState, sliding_pre_model_hook
 from langchain_slidemem.history import ChatContext, SlidingChatMessageHistory
 from langchain_slidemem.recall import SlidingMemoryRetriever, recall_tool
 from langchain_slidemem.runnable import RunnableWithSlidingMemory, with_sliding_memory
+from langchain_slidemem.vectors import MessageVectors
 
 __all__ = [
     "ChatContext",
     "ChatModelConsolidator",
     "LangChainCodec",
+    "MessageVectors",
     "RunnableWithSlidingMemory",
     "SlidingChatMessageHistory",
     "SlidingMemoryRetriever",

@@ -18,6 +18,7 @@ from langchain_core.runnables import Runnable
 
 from langchain_slidemem.consolidator import consolidator_of
 from langchain_slidemem.counting import counter_of, counter_of_model, window_of
+from langchain_slidemem.vectors import embeddings_of
 from slidemem import ConfigurationError, Options, SlideMem
 
 _LOG: Final = logging.getLogger("langchain_slidemem")
@@ -91,6 +92,8 @@ def made(
         taken.setdefault("counter", counter_of_model(llm))
     if summarizer is not None:
         taken["consolidator"] = consolidator_of(summarizer)
+    if "embeddings" in options:
+        taken["embeddings"] = embeddings_of(options["embeddings"])
     if not any(taken.get(home) is not None for home in _HOMES):
         taken["store"] = default_store()
     return SlideMem(max_tokens=_budget(llm, options) if max_tokens is None else max_tokens, **taken)

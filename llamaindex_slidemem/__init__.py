@@ -11,6 +11,7 @@ try:
     from llamaindex_slidemem.instrumentation import ConsolidationEvent, EvictionEvent, MemoryEvent, RecallEvent
     from llamaindex_slidemem.recall import recall_tool
     from llamaindex_slidemem.remembered import RememberedMessage
+    from llamaindex_slidemem.vectors import MessageVectors
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "llama_index":
         raise
@@ -23,6 +24,7 @@ __all__ = [
     "LLMConsolidator",
     "LlamaIndexCodec",
     "MemoryEvent",
+    "MessageVectors",
     "RecallEvent",
     "RememberedMessage",
     "SlidingChatMemoryBuffer",

@@ -26,6 +26,7 @@ from llamaindex_slidemem.flow import AsyncFace, Face, SyncFace, last_turn, named
 from llamaindex_slidemem.instrumentation import telling
 from llamaindex_slidemem.own_store import OwnChatStore
 from llamaindex_slidemem.saved import left_out, parsed, read
+from llamaindex_slidemem.vectors import embeddings_of
 from slidemem import (
     BudgetTooSmall,
     ConfigurationError,
@@ -41,11 +42,12 @@ from slidemem import (
     TextRecords,
 )
 
-_BESIDE: Final = ("on_overflow", "media_tokens", "store", "records", "redact", "on_event")
+_BESIDE: Final = ("on_overflow", "media_tokens", "store", "records", "embeddings", "redact", "on_event")
 _IN_CHAT_STORE: Final = "chat_store"
 _HOMES: Final = frozenset({"chat_store", "store", "records"})
 _ANEW: Final = _HOMES | {
-    *("token_limit", "tokenizer_fn", "chat_store_key", "summarizer", "media_tokens", "options", "redact", "on_event")
+    *("token_limit", "tokenizer_fn", "chat_store_key", "summarizer", "media_tokens", "options", "redact", "on_event"),
+    "embeddings",
 }
 
 
@@ -73,6 +75,8 @@ class SlidingChatMemoryBuffer(BaseMemory):
         store: where everything is kept without `chat_store`: a slidemem store, or its URL.
         records: where archive and pins are kept beside a `chat_store`: a slidemem store, or its URL; or
             `"chat_store"`, in that store, under the key with `.slidemem` behind it.
+        embeddings: compare old messages with a question by their meaning, besides the words: a LlamaIndex embedding
+            model, a vector store (then with the embedding model of `Settings`), or a `MessageVectors` of both.
         redact: changes texts before anything is made of them that outlives the window, see `slidemem.SlideMem`.
         on_event: called with each `slidemem.Event`, which LlamaIndex's dispatcher hears of too.
         options: slidemem's options, see `slidemem.Options`.
@@ -89,6 +93,7 @@ class SlidingChatMemoryBuffer(BaseMemory):
     media_tokens: dict[str, int] | None = None
     store: Any = Field(default=None, exclude=True)
     records: Any = Field(default=None, exclude=True)
+    embeddings: Any = Field(default=None, exclude=True)
     redact: Callable[[str], str] | None = Field(default=None, exclude=True)
     on_event: Callable[[Event], None] | None = Field(default=None, exclude=True)
     options: dict[str, Any] = Field(default_factory=dict)
@@ -149,7 +154,8 @@ class SlidingChatMemoryBuffer(BaseMemory):
             token_limit: budget in tokens; left out, the model's, and without a model 3,000.
             tokenizer_fn: a text's tokens as a list; left out, LlamaIndex's own.
             summarizer: what writes the archive, see the class.
-            **options: `on_overflow`, `media_tokens`, `store`, `records`, `redact`, `on_event`, and any of
+            **options: `on_overflow`, `media_tokens`, `store`, `records`, `embeddings`, `redact`,
+                `on_event`, and any of
                 `slidemem.Options`.
 
         Raises:
@@ -224,6 +230,7 @@ class SlidingChatMemoryBuffer(BaseMemory):
             **self.options,
             max_tokens=self.token_limit,
             counter=TokenizerCounter(self.tokenizer_fn, self.media_tokens),
+            embeddings=embeddings_of(self.embeddings),
             redact=self.redact,
             on_event=telling(self.on_event),
             **consolidator_of(self.summarizer),
@@ -391,8 +398,8 @@ class SlidingChatMemoryBuffer(BaseMemory):
     # ------------------------------------------------------------------ written down
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The memory with its conversation as JSON; without tokenizer, summarizer, `redact`, listener and stores."""
-        without = left_out(summarizer=self.summarizer, redact=self.redact)
+        """The memory with its conversation as JSON; without functions, models and stores."""
+        without = left_out(summarizer=self.summarizer, embeddings=self.embeddings, redact=self.redact)
         return {**super().to_dict(**kwargs), "left_out": without, "session": self._session.export()}
 
     @classmethod
@@ -402,8 +409,9 @@ class SlidingChatMemoryBuffer(BaseMemory):
         Args:
             data: the object; or what `to_dict` gave of a ChatMemoryBuffer or a ChatSummaryMemoryBuffer, of which
                 this memory takes over limit, key and messages.
-            **kwargs: what it does not hold: `tokenizer_fn`, `summarizer`, `redact`, stores, `on_event`; or holds
-                otherwise. A model that wrote the archive is LlamaIndex's `Settings.llm` when none is given.
+            **kwargs: what it does not hold (`tokenizer_fn`, `summarizer`, `embeddings`, `redact`, stores,
+                `on_event`), or holds otherwise. A model that wrote the archive is LlamaIndex's `Settings.llm` when
+                none is given.
 
         Raises:
             InvalidExport: it cannot be read.

@@ -24,6 +24,7 @@ _LOG: Final = logging.getLogger("llamaindex_slidemem")
 _THEIRS: Final = frozenset({"ChatMemoryBuffer", "ChatSummaryMemoryBuffer"})
 _LOST: Final = {
     "summarizer": "sentences of the conversation stand in for its summaries",
+    "embeddings": "recall goes by the words alone",
     "redact": "its archive holds what is said from now on as it was said",
 }
 

@@ -41,6 +41,7 @@ from slidemem.rewind import Reconciled
 from slidemem.search import Hit
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
+from slidemem.stored_vectors import StoredVectors, VectorReach
 from slidemem.stores.carried import Carried, CarriedRecords
 from slidemem.stores.log import MessageLog, RewritableLog
 from slidemem.stores.memory import MemoryStore
@@ -104,6 +105,7 @@ __all__ = [
     "Stats",
     "StoreBusy",
     "StoreError",
+    "StoredVectors",
     "SummaryRequest",
     "TextRecords",
     "Texts",
@@ -112,6 +114,7 @@ __all__ = [
     "TranscriptMismatch",
     "UnknownReference",
     "VectorIndex",
+    "VectorReach",
     "VocabularyMissing",
     "Zones",
     "approximate_counter",

@@ -1,0 +1,163 @@
+"""Decides how a vector store that knows nothing of conversations holds the messages of sessions.
+
+Each message has an id that is made of its session and place: so what is there can be asked for, put again and
+deleted, and what a search finds is read off its ids. Ids have the form of UUIDs, since many stores take no others.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Final, Protocol
+from uuid import UUID
+
+from slidemem.driver import drive
+
+_BATCH: Final = 500  # messages that are asked for, or deleted, at once
+_KNOWN: Final = 4_096  # sessions of which it is known what was put
+_HASH: Final = 12  # bytes of an id that name the session; the other four are the place
+
+
+class VectorReach(Protocol):
+    """A vector store as sync callers reach it (then no method suspends), or as async ones do.
+
+    Where it cannot tell what it holds, `holds` raises a `NotImplementedError`.
+    """
+
+    async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
+        """Embed texts and keep them under these ids, in the place of what is there."""
+        ...
+
+    async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
+        """The ids most like a text, best first, each with the store's score of it, a likeness or a distance."""
+        ...
+
+    async def holds(self, ids: list[str]) -> bool:
+        """Whether one of these ids is there."""
+        ...
+
+    async def delete(self, ids: list[str]) -> object:
+        """Delete what is there of these ids."""
+        ...
+
+
+class StoredVectors:
+    """A vector store as a `VectorIndex`, which sessions share; it may hold other things.
+
+    Args:
+        sync: the store as sync callers reach it.
+        awaited: as async ones do.
+    """
+
+    def __init__(self, sync: VectorReach, awaited: VectorReach) -> None:
+        self._sync = sync
+        self._async = awaited
+        self._put: OrderedDict[str, int] = OrderedDict()  # what was put, for stores that do not tell what they hold
+
+    def add(self, session: str, first: int, texts: Sequence[str]) -> None:
+        """See `VectorIndex.add`."""
+        drive(self._add(self._sync, session, first, texts), "aadd")
+
+    async def aadd(self, session: str, first: int, texts: Sequence[str]) -> None:
+        """Async twin of `add`."""
+        await self._add(self._async, session, first, texts)
+
+    def similar(self, session: str, text: str, most: int) -> dict[int, float]:
+        """See `VectorIndex.similar`."""
+        return drive(self._similar(self._sync, session, text, most), "asimilar")
+
+    async def asimilar(self, session: str, text: str, most: int) -> dict[int, float]:
+        """Async twin of `similar`."""
+        return await self._similar(self._async, session, text, most)
+
+    def until(self, session: str, end: int) -> int:
+        """See `VectorIndex.until`."""
+        return drive(self._until(self._sync, session, end), "auntil")
+
+    async def auntil(self, session: str, end: int) -> int:
+        """Async twin of `until`."""
+        return await self._until(self._async, session, end)
+
+    def cut(self, session: str, keep: int, end: int) -> None:
+        """See `VectorIndex.cut`."""
+        drive(self._cut(self._sync, session, keep, end), "acut")
+
+    async def acut(self, session: str, keep: int, end: int) -> None:
+        """Async twin of `cut`."""
+        await self._cut(self._async, session, keep, end)
+
+    async def _add(self, reach: VectorReach, session: str, first: int, texts: Sequence[str]) -> None:
+        await reach.add(session, message_ids(session, range(first, first + len(texts))), list(texts))
+        self._put[session] = max(self._put.get(session, 0), first + len(texts))
+        self._put.move_to_end(session)
+        if len(self._put) > _KNOWN:
+            self._put.popitem(last=False)
+
+    async def _similar(self, reach: VectorReach, session: str, text: str, most: int) -> dict[int, float]:
+        found = await reach.search(session, text, most)
+        scores = likenesses([score for _, score in found])
+        places = (place_of(session, id_) for id_, _ in found)
+        return {place: score for place, score in zip(places, scores, strict=True) if place is not None}
+
+    async def _until(self, reach: VectorReach, session: str, end: int) -> int:
+        """Messages are put in their order, so the last one that is there is found by halving."""
+        low, high = 0, end
+        probe = end  # that all are there is the usual case
+        try:
+            while low < high:
+                if await reach.holds(message_ids(session, [probe - 1])):
+                    low = probe
+                else:
+                    high = probe - 1
+                probe = (low + high + 1) // 2
+        except NotImplementedError:
+            return min(end, self._put.get(session, 0))
+        return low
+
+    async def _cut(self, reach: VectorReach, session: str, keep: int, end: int) -> None:
+        end = max(end, self._put.get(session, 0))
+        first = keep
+        while first < end or await _more(reach, message_ids(session, range(first, first + _BATCH))):
+            await reach.delete(message_ids(session, range(first, first + _BATCH)))
+            first += _BATCH
+        if session in self._put:
+            self._put[session] = min(keep, self._put[session])
+
+
+async def _more(reach: VectorReach, ids: list[str]) -> bool:
+    """Whether messages are there that this process does not know of."""
+    try:
+        return await reach.holds(ids)
+    except NotImplementedError:
+        return False
+
+
+def message_ids(session: str, seqs: Iterable[int]) -> list[str]:
+    """The ids of a session's messages in a vector store."""
+    name = _name(session)
+    return [str(UUID(bytes=name + seq.to_bytes(16 - _HASH, "big"))) for seq in seqs]
+
+
+def place_of(session: str, id_: str) -> int | None:
+    """The `seq` of the message with an id; None when it is none of this session's."""
+    try:
+        given = UUID(id_).bytes
+    except (ValueError, AttributeError, TypeError):
+        return None
+    return int.from_bytes(given[_HASH:], "big") if given[:_HASH] == _name(session) else None
+
+
+def _name(session: str) -> bytes:
+    return blake2b(session.encode("utf-8", "surrogatepass"), digest_size=_HASH, person=b"slidemem").digest()
+
+
+def likenesses(scores: Sequence[float]) -> list[float]:
+    """Likenesses of 0 or more, of a store's scores of what it found, best first.
+
+    Stores give likenesses or distances, and do not say which: their order does. Distances have no common scale, so
+    the farthest counts 0.
+    """
+    if not scores or scores[0] >= scores[-1]:
+        return [max(0.0, float(score)) for score in scores]
+    return [(scores[-1] - score) / (scores[-1] - scores[0]) for score in scores]
