@@ -6,7 +6,7 @@ ids, is slidemem's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from langchain_core.documents import Document
@@ -65,8 +65,8 @@ class _Sync:
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         return _scored(self._store.similarity_search_with_score(text, k=most, filter=self._wanted(session)))
 
-    async def holds(self, ids: list[str]) -> bool:
-        return bool(self._store.get_by_ids(ids))
+    async def held(self, ids: list[str]) -> list[str]:
+        return _ids(self._store.get_by_ids(ids))
 
     async def delete(self, ids: list[str]) -> object:
         return self._store.delete(ids)
@@ -86,8 +86,8 @@ class _Async:
         found = await self._store.asimilarity_search_with_score(text, k=most, filter=self._wanted(session))
         return _scored(found)
 
-    async def holds(self, ids: list[str]) -> bool:
-        return bool(await self._store.aget_by_ids(ids))
+    async def held(self, ids: list[str]) -> list[str]:
+        return _ids(await self._store.aget_by_ids(ids))
 
     async def delete(self, ids: list[str]) -> object:
         return await self._store.adelete(ids)
@@ -97,5 +97,9 @@ def _metadatas(session: str, ids: Sequence[str]) -> list[dict[str, Any]]:
     return [{_SESSION: session, _ID: id_} for id_ in ids]
 
 
+def _ids(documents: Iterable[Document]) -> list[str]:
+    return [str(document.metadata.get(_ID)) for document in documents]
+
+
 def _scored(found: Found) -> list[tuple[str, float]]:
-    return [(str(document.metadata.get(_ID)), score) for document, score in found]
+    return list(zip(_ids(document for document, _ in found), (float(score) for _, score in found), strict=True))

@@ -5,8 +5,8 @@ What a store holds of a session, and under which ids, is slidemem's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -87,15 +87,14 @@ class _Sync:
         self._model = model
 
     async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
-        vectors = self._model.embed_documents(texts)
-        await self.delete(ids)  # LlamaIndex does not say whether a store puts or adds
-        return self._store.add(_nodes(session, ids, texts, vectors))
+        return self._store.add(_nodes(session, ids, texts, self._model.embed_documents(texts)))
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         return _scored(self._store.query(_query(session, self._model.embed_query(text), most)))
 
-    async def holds(self, ids: list[str]) -> bool:
-        return bool(self._store.get_nodes(ids))
+    async def held(self, ids: list[str]) -> list[str]:
+        with _untold():
+            return [node.node_id for node in self._store.get_nodes(ids)]
 
     async def delete(self, ids: list[str]) -> None:
         with suppress(NotImplementedError):
@@ -113,15 +112,14 @@ class _Async:
         self._model = model
 
     async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
-        vectors = await self._model.aembed_documents(texts)
-        await self.delete(ids)
-        return await self._store.async_add(_nodes(session, ids, texts, vectors))
+        return await self._store.async_add(_nodes(session, ids, texts, await self._model.aembed_documents(texts)))
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         return _scored(await self._store.aquery(_query(session, await self._model.aembed_query(text), most)))
 
-    async def holds(self, ids: list[str]) -> bool:
-        return bool(await self._store.aget_nodes(ids))
+    async def held(self, ids: list[str]) -> list[str]:
+        with _untold():
+            return [node.node_id for node in await self._store.aget_nodes(ids)]
 
     async def delete(self, ids: list[str]) -> None:
         with suppress(NotImplementedError):
@@ -129,6 +127,15 @@ class _Async:
             return
         for id_ in ids:
             await self._store.adelete(id_)
+
+
+@contextmanager
+def _untold() -> Generator[None, None, None]:
+    """Take any fault for a store that cannot tell: many make their collection when they are first added to."""
+    try:
+        yield
+    except Exception as fault:
+        raise NotImplementedError from fault
 
 
 def _nodes(

@@ -22,23 +22,23 @@ _HASH: Final = 12  # bytes of an id that name the session; the other four are th
 class VectorReach(Protocol):
     """A vector store as sync callers reach it (then no method suspends), or as async ones do.
 
-    Where it cannot tell what it holds, `holds` raises a `NotImplementedError`.
+    Where it cannot tell what it holds, `held` raises a `NotImplementedError`.
     """
 
     async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
-        """Embed texts and keep them under these ids, in the place of what is there."""
+        """Embed texts and keep them under these ids, of which none is there."""
         ...
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         """The ids most like a text, best first, each with the store's score of it, a likeness or a distance."""
         ...
 
-    async def holds(self, ids: list[str]) -> bool:
-        """Whether one of these ids is there."""
+    async def held(self, ids: list[str]) -> list[str]:
+        """Those of these ids that are there."""
         ...
 
     async def delete(self, ids: list[str]) -> object:
-        """Delete what is there of these ids."""
+        """Delete these ids, which are there."""
         ...
 
 
@@ -88,7 +88,9 @@ class StoredVectors:
         await self._cut(self._async, session, keep, end)
 
     async def _add(self, reach: VectorReach, session: str, first: int, texts: Sequence[str]) -> None:
-        await reach.add(session, message_ids(session, range(first, first + len(texts))), list(texts))
+        seqs = range(first, first + len(texts))
+        await self._delete(reach, session, seqs)
+        await reach.add(session, message_ids(session, seqs), list(texts))
         self._put[session] = max(self._put.get(session, 0), first + len(texts))
         self._put.move_to_end(session)
         if len(self._put) > _KNOWN:
@@ -106,7 +108,7 @@ class StoredVectors:
         probe = end  # that all are there is the usual case
         try:
             while low < high:
-                if await reach.holds(message_ids(session, [probe - 1])):
+                if await reach.held(message_ids(session, [probe - 1])):
                     low = probe
                 else:
                     high = probe - 1
@@ -118,19 +120,20 @@ class StoredVectors:
     async def _cut(self, reach: VectorReach, session: str, keep: int, end: int) -> None:
         end = max(end, self._put.get(session, 0))
         first = keep
-        while first < end or await _more(reach, message_ids(session, range(first, first + _BATCH))):
-            await reach.delete(message_ids(session, range(first, first + _BATCH)))
+        while await self._delete(reach, session, range(first, first + _BATCH)) or first + _BATCH < end:
             first += _BATCH
         if session in self._put:
             self._put[session] = min(keep, self._put[session])
 
-
-async def _more(reach: VectorReach, ids: list[str]) -> bool:
-    """Whether messages are there that this process does not know of."""
-    try:
-        return await reach.holds(ids)
-    except NotImplementedError:
-        return False
+    async def _delete(self, reach: VectorReach, session: str, seqs: range) -> bool:
+        """Delete what is there of these messages; whether anything was. Stores may refuse an id that is not there."""
+        try:
+            there = await reach.held(message_ids(session, seqs))
+        except NotImplementedError:
+            there = message_ids(session, range(seqs.start, min(seqs.stop, self._put.get(session, 0))))
+        if there:
+            await reach.delete(there)
+        return bool(there)
 
 
 def message_ids(session: str, seqs: Iterable[int]) -> list[str]:
