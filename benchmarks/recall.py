@@ -28,6 +28,7 @@ from statistics import mean
 from typing import Any, Final
 
 import core
+from embedded import Remembering, local_model, memories
 from figures import Figure, Wanted, judged, printed
 from smalltalk import SMALL_TALK
 from speech import Said
@@ -49,6 +50,7 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
 GOALS: Final[Mapping[str, Sequence[float]]] = {"default": (74, 82, 87, 91), "recall-heavy": (78, 85, 89, 92)}
 CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop"}
 MOMENTS: Final = 5
+MORE: Final = 3  # points that a small embedding model is to add
 BESIDES: Final = ("All right, noted.", "Sure! Tell me if there is anything else that I can do for you today.")
 
 # ------------------------------------------------------------------ the dialogues
@@ -167,6 +169,8 @@ def moments(
     memory = SlideMem(max_tokens=budget, counter=bench.counter, **options)
     chat, said = memory.session("asked"), [message_of(one) for one in dialogue.said]
     chat.append(said)
+    if "embeddings" in options:
+        chat.consolidate()  # what one append of so many messages leaves to embed
     period = (memory.options.compact_at - memory.options.compact_to) * memory.options.allotment
     after, spent = iter(map(message_of, dialogue.after)), 0
     for moment in range(number):
@@ -216,12 +220,17 @@ def present(answers: Sequence[Found]) -> float:
 # ------------------------------------------------------------------ 1. evidence
 
 
-def evidence(bench: core.Bench, data: Sequence[Dialogue], number: int) -> Iterator[Figure]:
+def evidence(
+    bench: core.Bench, data: Sequence[Dialogue], number: int, model: Remembering | None = None
+) -> Iterator[Figure]:
     """Evidence present with the default options and with the preset that is heavy on recall."""
+    beside = {} if model is None else {"embeddings": model, "embedding_seconds": None}
     for preset, options in PRESETS.items():
-        for budget, goal in zip(BUDGETS, GOALS[preset], strict=True):
-            answers = ask(bench, data, budget, options, number)
-            name = f"evidence present, % at {budget:,} tokens, {preset}"
+        for budget, least in zip(BUDGETS, GOALS[preset], strict=True):
+            answers = ask(bench, data, budget, {**options, **beside}, number)
+            name, goal = f"evidence present, % at {budget:,} tokens, {preset}", least
+            if model is not None:
+                name, goal = f"{name}, {model.name}", least + MORE
             yield Figure(name, present(answers), Wanted("at least", goal))
             by_category: defaultdict[int, list[Found]] = defaultdict(list)
             for one in answers:
@@ -287,6 +296,22 @@ def peers(bench: core.Bench, data: Sequence[Dialogue], number: int) -> Iterator[
                 for question in dialogue.questions
             ]
             yield Figure(f"{name}, % at {budget:,} tokens", 100 * mean(shares))
+
+
+def memory_of_llama_index(bench: core.Bench, data: Sequence[Dialogue], model: Remembering | None) -> Iterator[Figure]:
+    """What LlamaIndex's `Memory` holds at the end of the dialogues, and how often that is over the budget."""
+    for budget in BUDGETS:
+        shares, over = defaultdict[str, list[float]](list), defaultdict[str, list[bool]](list)
+        for dialogue in data:
+            said = [message_of(one) for one in dialogue.said]
+            texts = [question.text for question in dialogue.questions]
+            for name, shown, tokens in memories(said, texts, budget, partial(measure, bench.counter), model):
+                over[name].extend(one > budget for one in tokens)
+                for question, text in zip(dialogue.questions, shown, strict=True):
+                    shares[name].append(mean(one in text for one in question.evidence))
+        for name, found_ in shares.items():
+            yield Figure(f"{name}, % at {budget:,} tokens", 100 * mean(found_))
+            yield Figure("over the budget, % of the questions", 100 * mean(over[name]))
 
 
 def trimmed(bench: core.Bench, said: Sequence[Message], budget: int) -> list[str]:
@@ -455,18 +480,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     bench = core.prepared(core.QUICK)
     data = dialogues(given.dialogues)
+    model = local_model()
     number, large = (1, 10_000) if given.quick else (given.moments, 100_000)
     measures: list[Callable[[], Iterator[Figure]]] = [
         partial(small_talk, bench, data),
         partial(prefix, bench, data),
         partial(times, bench, data, large),
         partial(evidence, bench, data, number),
+        *([partial(evidence, bench, data, number, model)] if model else []),
         partial(peers, bench, data, number),
+        partial(memory_of_llama_index, bench, data, model),
     ]
     if not given.quick:
         measures.append(partial(steps, bench, data))
     figures = list(printed(measures))
-    print(f"\n{time.monotonic() - started:.0f} seconds, counted with {bench.counter.fingerprint}")
+    used = f"embedded by {model.name}" if model else "no embedding model is installed"
+    print(f"\n{time.monotonic() - started:.0f} seconds, counted with {bench.counter.fingerprint}, {used}")
     if given.json:
         rows = [{"name": one.name, "measured": one.measured, "verdict": one.verdict} for one in figures]
         given.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")

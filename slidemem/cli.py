@@ -103,6 +103,9 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
         "--max-tokens", type=int, required=True, metavar="N", help="budget of each prompt, in tokens"
     )
     command.add_argument(
+        "--query", metavar="TEXT", help="a question to ask at the end: what it finds, and what is quoted for it"
+    )
+    command.add_argument(
         "--counter",
         default="approximate",
         metavar="NAME",
@@ -171,17 +174,21 @@ def _replay(args: argparse.Namespace) -> None:
         options["consolidator"] = None
     if args.html and Path(args.html).exists() and Path(args.html).samefile(args.file):
         raise ConfigurationError(f"--html {args.html}: this is the transcript itself; name another file")
-    _run(args, read_transcript(args.file), Path(args.file).name, {"counter": args.counter, **options})
+    _run(args, read_transcript(args.file), Path(args.file).name, {"counter": args.counter, **options}, args.query)
 
 
-def _run(args: argparse.Namespace, held: TranscriptFile, name: str, options: dict[str, Any]) -> None:
+def _run(
+    args: argparse.Namespace, held: TranscriptFile, name: str, options: dict[str, Any], query: str | None = None
+) -> None:
     title = held.title or name
     if args.html is not None:
         _check_folder(args.html)
     if args.html or not args.json:
         _check_rich()
     with _progress(len(held.messages)) as on_step:
-        report = replay(held.messages, held.facts, on_step=on_step, max_tokens=args.max_tokens, **options)
+        report = replay(
+            held.messages, held.facts, query=query, on_step=on_step, max_tokens=args.max_tokens, **options
+        )
     if args.html:
         _write_page(report, Path(args.html), title, args.every)
     if args.json:

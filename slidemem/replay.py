@@ -19,12 +19,14 @@ from slidemem.head import TAG
 from slidemem.memory import SlideMem
 from slidemem.messages import Message
 from slidemem.openai_format import from_openai
+from slidemem.search import Hit
 from slidemem.state import Pin
 from slidemem.transcripts import Fact
 
 Place = Literal["window", "recall", "pinned", "archive", "system"]
 
 _SESSION: Final = "replay"
+_HITS: Final = 10  # that a question is shown with
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,32 @@ class FactCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What a question finds at the end of a replay.
+
+    Attributes:
+        query: the question.
+        hits: what a search for it finds, best first.
+        context: the context that is asked it.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    context: Context
+
+    def place(self, hit: Hit) -> Place | None:
+        """Where the context shows what was found; None where it does not."""
+        if hit.seq in self.context.receipt.shown:
+            return "window"
+        if hit.seq in self.context.receipt.recalled:
+            return "recall"
+        texts = [blocks(message) for message in self.context.messages] if hit.message is None else []
+        if any(hit.text in said.head for said in texts):
+            return "archive"
+        return "recall" if any(hit.text in said.quotes for said in texts) else None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A replay in figures.
 
@@ -109,6 +137,7 @@ class Report:
         final: the context at the end.
         archive: its segments at the end.
         pins: what is pinned at the end.
+        answer: what a question finds then; None when none was asked.
     """
 
     messages: int
@@ -120,6 +149,7 @@ class Report:
     final: Context
     archive: tuple[Segment, ...]
     pins: tuple[Pin, ...]
+    answer: Answer | None = None
 
     @property
     def worst_tokens(self) -> int:
@@ -189,13 +219,24 @@ class Report:
                 "receipt": asdict(self.final.receipt),
                 "messages": self.final.to_openai(),
             },
+            **({} if self.answer is None else {"query": _answered(self.answer)}),
         }
+
+
+def _answered(answer: Answer) -> dict[str, Any]:
+    found = [
+        {"seq": hit.seq, "score": round(hit.score, 4), "shown": answer.place(hit), "text": hit.text}
+        for hit in answer.hits
+    ]
+    context = answer.context
+    return {"text": answer.query, "found": found, "tokens": context.tokens, "messages": context.to_openai()}
 
 
 def replay(
     messages: Sequence[Mapping[str, Any] | Message],
     facts: Sequence[Fact] = (),
     *,
+    query: str | None = None,
     on_step: Callable[[Step], None] | None = None,
     **options: Any,
 ) -> Report:
@@ -207,6 +248,7 @@ def replay(
     Args:
         messages: OpenAI-format dicts or `Message`.
         facts: what to look for, and when.
+        query: a question to ask at the end; None asks none.
         on_step: called with each step as it happens.
         **options: of `SlideMem`, `max_tokens` first of all; `on_event` is taken.
 
@@ -234,7 +276,12 @@ def replay(
         final=final,
         archive=run.session.archive(),
         pins=run.session.pins(),
+        answer=None if query is None else _asked(run.session, query),
     )
+
+
+def _asked(session: ConversationMemory, query: str) -> Answer:
+    return Answer(query, session.search(query, _HITS), session.context(query=query))
 
 
 class Blocks(NamedTuple):

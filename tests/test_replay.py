@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from importlib.resources import files
 from itertools import pairwise, takewhile
 from typing import Any
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slidemem import BudgetTooSmall, ConfigurationError, InvalidMessage, Mark, Message, Part
+from slidemem import BudgetTooSmall, ConfigurationError, Context, Hit, InvalidMessage, Mark, Message, Part
 from slidemem.replay import FactCheck, Prefix, Report, Step, blocks, readable, replay
 from slidemem.transcripts import Fact, TranscriptFile, parse_transcript
 
@@ -455,3 +456,44 @@ def test_the_demo_judges_every_fact(demo: Report, sample: TranscriptFile) -> Non
     )
 
     assert expected == actual
+
+
+def test_a_question_at_the_end_changes_no_step() -> None:
+    """What a question finds is told besides: hits with their place, and the context that is asked it."""
+    said = [
+        {"role": role, "content": f"{text} {turn}"}
+        for turn, pair in enumerate([("The key is green", "I see"), *[("Tell me of it " * 9, "well " * 30)] * 40])
+        for role, text in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+    plain, asked = (run(said, query=query) for query in (None, "What colour is the key, green?"))
+
+    told = asked.to_json()["query"]
+    assert "query" not in plain.to_json()
+    assert plain.steps == asked.steps
+    assert [0, "recall"] == [told["found"][0][name] for name in ("seq", "shown")]
+    assert {"seq", "score", "shown", "text"} == told["found"][0].keys()
+    assert told["tokens"] == asked.answer.context.tokens if asked.answer else False
+    assert "The key is green 0" in "".join(str(message["content"]) for message in told["messages"])
+
+
+def test_a_line_of_the_archive_is_found_where_it_stands() -> None:
+    """A line is shown by the head, by the quotes, or not at all."""
+    said = [
+        {"role": role, "content": f"{text} {turn}"}
+        for turn in range(60)
+        for role, text in (("user", f"My locker number {turn} has the code {turn * 7919}."), ("assistant", "ok " * 9))
+    ]
+
+    answer = run(said, query="Which lockers have a code?", max_tokens=3000).answer
+    assert answer
+    line = Hit("", 1.0, "replay", None, None, None, 0.0)
+    texts = [answer.context.head.splitlines()[2].removeprefix("- "), quoted(answer.context), "user: nobody said so"]
+
+    assert ["archive", "recall", None] == [answer.place(replace(line, text=text)) for text in texts]
+
+
+def quoted(context: Context) -> str:
+    """The last line that a context quotes."""
+    quotes = next(blocks(message).quotes for message in reversed(context.messages) if blocks(message).quotes)
+    return quotes.splitlines()[-2]

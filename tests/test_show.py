@@ -549,3 +549,34 @@ def test_a_closed_pipe_is_the_callers() -> None:
     expected = BrokenPipeError
 
     assert expected == actual
+
+
+# ------------------------------------------------------------------ a question
+
+
+def test_a_question_shows_what_it_finds() -> None:
+    """Below the last context stand the messages and lines that a question finds, and where the prompt shows them."""
+    report = run(
+        [
+            said("user", "The boathouse key hangs behind the barometer, and my locker has the code 4417."),
+            said("assistant", "Noted."),
+            *chat(20),
+            said("user", "Is there a key to the cabin as well?"),
+        ],
+        query="Where is the boathouse key?",
+        max_tokens=2400,
+    )
+    text = drawn(report).partition("Asked: Where is the boathouse key? (")[2]
+
+    found = re.findall(r"^ *(\d*) (user|archive) +\d\.\d\d (window|recall|archive|no) ", text, re.MULTILINE)
+
+    assert ("0", "user", "recall") in found
+    assert ("42", "user", "window") in found
+    assert {("", "archive", "archive")} == {row for row in found if not row[0]}
+    assert text.startswith(f"{report.answer.context.zones.recall:,} tokens are quoted") if report.answer else False
+
+
+def test_a_question_may_find_nothing() -> None:
+    """A question about something that was never said says so; without one there is no such section."""
+    assert "Nothing was found." in drawn(run(chat(3), query="zebra?"))
+    assert "Asked:" not in drawn(run(chat(3)))

@@ -24,7 +24,7 @@ from rich.text import Text
 from slidemem.compose import Zones
 from slidemem.events import Event
 from slidemem.messages import Message
-from slidemem.replay import FactCheck, Report, Step, blocks, readable
+from slidemem.replay import Answer, FactCheck, Report, Step, blocks, readable
 
 _ROWS: Final = 24  # about as many prompts are shown unless the caller says how many
 _BEGINNING: Final = 100  # characters of a message
@@ -164,6 +164,8 @@ def _parts(report: Report, title: str, every: int | None, console: Console) -> I
     yield from _archive(report)
     if report.facts:
         yield _facts(report.facts, glyphs)
+    if report.answer:
+        yield _answer(report.answer)
     yield _figures(report)
 
 
@@ -338,6 +340,28 @@ def _facts(checks: Sequence[FactCheck], glyphs: _Glyphs) -> RenderableType:
             _tick(glyphs, held=check.in_slide),
         )
     return _section("Facts needed later: were they in the prompt? (slide: see the figures below)", table)
+
+
+def _answer(answer: Answer) -> RenderableType:
+    """What a question finds, and where the context that is asked it shows that."""
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=True, header_style="bold")
+    table.add_column("msg", justify="right", no_wrap=True)
+    table.add_column("role", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("shown", no_wrap=True)
+    table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
+    for hit in answer.hits:
+        place = answer.place(hit)
+        table.add_row(
+            "" if hit.seq is None else str(hit.seq),
+            hit.message.role if hit.message else "archive",
+            f"{hit.score:.2f}",
+            _text(place or "no", _STYLES[place] if place else "dim"),
+            _text(hit.text[:_BEGINNING]),
+        )
+    quoted = answer.context.zones.recall
+    title = f"Asked: {' '.join(answer.query.split())[:_BEGINNING]} ({quoted:,} tokens are quoted for it)"
+    return Group("", _text(title, "bold"), table if answer.hits else _text("Nothing was found."))
 
 
 def _tick(glyphs: _Glyphs, *, held: bool) -> Text:
