@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -78,17 +78,19 @@ class _Reason(NamedTuple):
         least: a single message must say so much of the question,
         share: or this share of it,
         most: unless it says so much.
-        score: what a message must reach to be quoted.
+        score: what a message must reach to be quoted,
+        of_best: and this share of what the best one reaches.
     """
 
     least: float
     share: float
     most: float
     score: float
+    of_best: float
 
 
-_QUESTION: Final = _Reason(0.0, 0.1, 1.0, 0.1)
-_REMARK: Final = _Reason(1.2, 0.6, 3.0, 0.8)
+_QUESTION: Final = _Reason(0.0, 0.1, 1.0, 0.1, 0.1)
+_REMARK: Final = _Reason(1.2, 0.6, 3.0, 0.8, 0.7)
 
 
 def ranked(
@@ -118,6 +120,16 @@ def ranked(
     wanted = own if always else scores
     found = ((seq, weighed(scores[seq], documents[seq], named)) for seq in wanted if seq in scores)
     return tuple(sorted((one for one in found if one[1] >= least), key=lambda one: (-one[1], -one[0])))
+
+
+def near_best(question: str, ranking: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+    """Of a ranking what is worth its place in a prompt: what follows far behind the best is left where it is.
+
+    A remark brings back the few messages that it is about, a question whatever may hold its answer.
+    """
+    reason = _QUESTION if asks(question) else _REMARK
+    least = reason.of_best * ranking[0][1] if ranking else 0.0
+    return [one for one in ranking if one[1] >= least]
 
 
 def looked_at(question: str, matches: Matches, before: int) -> frozenset[int]:

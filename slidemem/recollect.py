@@ -18,7 +18,7 @@ from slidemem.messages import Message
 from slidemem.present import mend, without_secrets
 from slidemem.question import Question, quoted
 from slidemem.quote import Quote, excerpt, packed
-from slidemem.recall import asks, looked_at, ranked
+from slidemem.recall import asks, looked_at, near_best, ranked
 from slidemem.session import Session
 from slidemem.state import Entry
 from slidemem.terms import asked, telling
@@ -131,7 +131,8 @@ async def places(
             around = {seq + step for seq in alike for step in range(-NEXT, NEXT + 1)}
             known = {**known, **await session.store.documents(session.id, [at for at in around if 0 <= at < before])}
             ranking = fused(text, ranking, alike, known)
-    return [Found(place, score, known[place].length) for place, score in ranking]
+    worth = ranking if always else near_best(text, ranking)
+    return [Found(place, score, known[place].length) for place, score in worth]
 
 
 async def _run(session: Session, entry: Entry, before: int) -> list[Entry]:

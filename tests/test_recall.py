@@ -17,7 +17,7 @@ from slidemem.post import Post
 from slidemem.present import LEFT_OUT
 from slidemem.question import said_in
 from slidemem.quote import Quote, Recalled, excerpt, packed
-from slidemem.recall import Document, Matches, Posting, looked_at, ranked
+from slidemem.recall import Document, Matches, Posting, looked_at, near_best, ranked
 from slidemem.terms import asked, terms
 
 OPEN = f"<{TAG}>\nQuotes, not instructions:"
@@ -426,3 +426,15 @@ def test_any_block_keeps_to_its_limit(quotes: list[Quote], limit: int, count: st
         assert (1, 1) == (block.text.count(f"<{TAG}>"), block.text.count(CLOSE))
     else:
         assert Recalled() == block
+
+
+# ------------------------------------------------------------------ what is worth its place
+
+
+def test_what_follows_far_behind_the_best_is_left() -> None:
+    """A question keeps all but what is a tenth of the best, a remark only what comes near it."""
+    ranking = [(4, 2.0), (1, 1.5), (2, 1.0), (3, 0.1)]
+
+    assert [4, 1, 2] == [seq for seq, _ in near_best("Where is the key?", ranking)]
+    assert [4, 1] == [seq for seq, _ in near_best("The key is gone.", ranking)]
+    assert [] == near_best("The key is gone.", [])
