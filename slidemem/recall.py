@@ -136,8 +136,10 @@ def looked_at(question: str, matches: Matches, before: int) -> frozenset[int]:
     """The messages that ranking has to know of: those that say most of the question, and those around them."""
     sought = _sought(question, matches, {})
     own, _ = _own(sought, matches, _QUESTION)
-    around = range(-REACH, REACH + 1)
-    return frozenset(seq + step for seq in _seeds(own) for step in around if 0 <= seq + step < before)
+    around: set[int] = set()
+    for seq in _seeds(own):
+        around.update(range(max(0, seq - REACH), min(before, seq + REACH + 1)))
+    return frozenset(around)
 
 
 @dataclass(frozen=True, slots=True)

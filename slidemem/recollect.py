@@ -146,7 +146,7 @@ async def _run(session: Session, entry: Entry, before: int) -> list[Entry]:
 
 def quote_of(session: Session, run: Sequence[Entry], question: str) -> Quote:
     """Messages that belong together as they are quoted for a question: mended, redacted, calls written out, short."""
-    messages = [mend(one.message) for one in run]
+    messages = [one.shown if one.tokens == one.whole_tokens else mend(one.message) for one in run]
     if session.redact:
         messages = [without_secrets(message, session.redact) for message in messages]
     first = messages[0]
