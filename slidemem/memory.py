@@ -27,11 +27,10 @@ from slidemem.plan import pinned_tokens
 from slidemem.retention import Asked
 from slidemem.session import PROFILES, AllFigures, Layouts, Session
 from slidemem.state import Entry, Snapshot
-from slidemem.stores.base import Records, Store, Transcript, awaited
+from slidemem.stores.base import Closing, Records, Store, Transcript, awaited
 from slidemem.stores.joined import JoinedStore
 from slidemem.stores.log import LoggedTranscript, MessageLog
 from slidemem.stores.memory import MemoryStore
-from slidemem.stores.sqlite import SQLiteStore
 from slidemem.stores.url import open_store
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
 
@@ -52,7 +51,8 @@ class SlideMem:
         counter: what counts them: None (tiktoken's `o200k_base`, or the offline estimate where its vocabulary
             cannot be had), `"approximate"`, a model or encoding name, a function `text -> int`, or a
             `TokenCounter`.
-        store: where sessions are kept: a `Store`, or a URL (`sqlite:///chat.db`); None keeps them in this process.
+        store: where sessions are kept: a `Store`, or a URL (`sqlite:///chat.db`, `postgresql://…`, `redis://…`);
+            None keeps them in this process.
         transcript: the home of the messages, where it is apart from the rest, in the place of `store`: a
             `Transcript`, or a host's `MessageLog`.
         records: the home of the rest then, a `Records` or a store's URL; None keeps it in this process.
@@ -107,7 +107,7 @@ class SlideMem:
         self._breaker = Breaker()
         self._figures = AllFigures()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
-        self._own: list[SQLiteStore] = []  # stores that were opened here
+        self._own: list[Closing] = []  # stores that were opened here
         self.store = self._opened(store, transcript, records)
         self._awaited = awaited(self.store)
 
@@ -260,7 +260,7 @@ class SlideMem:
 
     def _store_of(self, given: Store | str | None) -> Store:
         store = open_store(given)
-        if isinstance(given, str) and isinstance(store, SQLiteStore):
+        if isinstance(given, str) and isinstance(store, Closing):
             self._own.append(store)
         return store
 

@@ -210,7 +210,7 @@ def test_a_url_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("chat.db", "this text is no URL"),
         ("me:secret@host/db", "this text is no URL"),
         ("me:secret://host", "this text is no URL"),
-        ("redis://me:secret@host/0", "store redis://… is not known"),
+        ("mysql://me:secret@host/0", "store mysql://… is not known"),
         ("mysql://me:sec/ret@host?password=secret", "store mysql://… is not known"),
         ("sqlite://chat.db", "a sqlite URL has a path and nothing else"),
         ("sqlite:///chat.db?secret", "a sqlite URL has a path and nothing else"),

@@ -218,6 +218,15 @@ class Blocking(Protocol):
         ...
 
 
+@runtime_checkable
+class Closing(Protocol):
+    """A store that holds something open: a file, or connections."""
+
+    def close(self) -> None:
+        """Let go of what sync callers and worker threads hold open."""
+        ...
+
+
 def awaited(part: Part) -> Part:
     """A store, or a part of one, as async callers reach it."""
     return cast("Part", part.for_async()) if isinstance(part, Blocking) else part
