@@ -22,7 +22,7 @@ demo: .venv/.demo
 	$(BIN)/slidemem demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest --ignore-glob='tests/test_invariants*' -n auto --dist worksteal --cov --cov-report=term
+	env $$($(BIN)/python tests/servers/sv_absent.py) $(BIN)/python -m pytest --ignore-glob='tests/test_invariants*' -n auto --dist worksteal --cov --cov-report=term
 	$(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile
 
 full: .venv/.test

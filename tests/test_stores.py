@@ -29,6 +29,7 @@ from slidemem.state import (
 )
 from slidemem.stores.base import Store
 from slidemem.stores.memory import MemoryStore
+from slidemem.stores.parsed import Latest, Parsed
 from slidemem.stores.sqlite import SQLiteStore
 from slidemem.stores.text import TextRecords
 
@@ -147,6 +148,16 @@ class TestSQLiteAwaited(TestSQLiteOnAFile):
     def store(self) -> Store:
         """The face that async callers use."""
         return self.make().for_async()
+
+
+def test_the_sessions_read_last_are_remembered() -> None:
+    """What a session held is known by its id, whatever its epoch, until more have been read than are remembered."""
+    latest = Latest(remember=2)
+    for at, id_ in enumerate("abc"):
+        latest.put(id_, Parsed(at, Record(at)))
+
+    assert [None, Parsed(1, Record(1)), Parsed(2, Record(2))] == [latest.last(id_) for id_ in "abc"]
+    assert [None, Parsed(2, Record(2))] == [latest.get("c", 1), latest.get("c", 2)]
 
 
 # ---------------------------------------------------------------------- planted faults
