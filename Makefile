@@ -11,7 +11,7 @@ SOURCES := pyproject.toml slidemem/__init__.py
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
 	@echo "make test    run every test"
-	@echo "make full    the invariants over 2,000 conversations"
+	@echo "make full    the invariants over 2,000 conversations, and 100 kills of workers"
 	@echo "make oldest  the adapters with the oldest supported versions of their frameworks"
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
@@ -27,6 +27,7 @@ test: .venv/.test
 
 full: .venv/.test
 	SLIDEMEM_CONVERSATIONS=2000 $(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile --durations=5
+	SLIDEMEM_KILLS=100 $(BIN)/python -m pytest tests/servers/test_sv_workers.py -k killed
 
 oldest: .venv-oldest/.made
 	.venv-oldest/bin/python -m pytest tests/langchain_adapter tests/llamaindex_adapter -n auto --dist worksteal

@@ -115,7 +115,7 @@ class _Server:
         ((answer,),) = await run(statement, (key, json.dumps(arguments)))
         return None if answer is None else json.loads(answer)
 
-    def pooled(self, check: Any) -> dict[str, Any]:
+    def pooled(self) -> dict[str, Any]:
         """How a pool is made."""
         return {
             "conninfo": self.url,
@@ -123,7 +123,6 @@ class _Server:
             "min_size": 0,
             "max_size": self.connections,
             "timeout": self.busy_seconds,
-            "check": check,
             "open": False,
         }
 
@@ -158,8 +157,11 @@ class _SyncLink:
             if not server.prepared:
                 with psycopg.connect(server.url, autocommit=True) as connection:
                     await server.prepare(_running(connection))
-            with pool.connection() as connection:
-                return await server.ask(_running(connection), procedure, key, arguments)
+            while True:
+                with pool.connection() as connection:
+                    if not _is_over(connection.fileno()):
+                        return await server.ask(_running(connection), procedure, key, arguments)
+                    connection.close()  # so that the pool makes another in its place
         except PoolTimeout:
             self._reach()
             raise StoreBusy(server.where, server.busy_seconds) from None
@@ -184,7 +186,7 @@ class _SyncLink:
                 raise PoolClosed
             pool = self._pools.get(os.getpid())
             if pool is None:
-                pool = self._pools[os.getpid()] = ConnectionPool(**self._server.pooled(_check))
+                pool = self._pools[os.getpid()] = ConnectionPool(**self._server.pooled())
                 pool.open()
             return pool
 
@@ -206,8 +208,11 @@ class _AsyncLink:
                     await server.prepare(_awaiting(connection))
             if pool.closed:
                 await pool.open()
-            async with pool.connection() as connection:
-                return await server.ask(_awaiting(connection), procedure, key, arguments)
+            while True:
+                async with pool.connection() as connection:
+                    if not _is_over(connection.fileno()):
+                        return await server.ask(_awaiting(connection), procedure, key, arguments)
+                    await connection.close()  # so that the pool makes another in its place
         except PoolTimeout:
             await self._reach()
             raise StoreBusy(server.where, server.busy_seconds) from None
@@ -226,7 +231,7 @@ class _AsyncLink:
         await self._pools.aclose()
 
     def _made(self) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
-        return AsyncConnectionPool(**self._server.pooled(_acheck))
+        return AsyncConnectionPool(**self._server.pooled())
 
 
 def _running(connection: psycopg.Connection[Any]) -> Run:
@@ -245,21 +250,11 @@ def _awaiting(connection: psycopg.AsyncConnection[Any]) -> Run:
     return run
 
 
-def _check(connection: psycopg.Connection[Any]) -> None:
-    """Raise when a connection that was idle is at its end, and close it: a pool puts back what seems to be alive."""
-    if _is_over(connection.fileno()):
-        connection.close()
-        raise psycopg.OperationalError("the server has ended this connection")
-
-
-async def _acheck(connection: psycopg.AsyncConnection[Any]) -> None:
-    if _is_over(connection.fileno()):
-        await connection.close()
-        raise psycopg.OperationalError("the server has ended this connection")
-
-
 def _is_over(socket: int) -> bool:
-    """Whether an idle connection was ended, without asking the server: from one that is alive nothing can be read."""
+    """Whether an idle connection was ended, without asking the server: from one that is alive nothing can be read.
+
+    A pool could be given this to check by, but it waits a second after each that fails, and longer each time.
+    """
     with selectors.DefaultSelector() as selector:
         selector.register(socket, selectors.EVENT_READ)
         return bool(selector.select(0))
