@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from slidemem import export, schedule
+from slidemem import export, flow, schedule
 from slidemem.asking import asking, asking_async
 from slidemem.breaker import Breaker
 from slidemem.config import Options
@@ -152,8 +152,8 @@ class SlideMem:
             raise ConfigurationError(
                 f"a session id must not begin with {PROFILES!r}: profiles of users are kept there"
             )
-        if user_id is not None and (not isinstance(user_id, str) or not user_id):
-            raise ConfigurationError(f"a user id must be text that is not empty, got {user_id!r:.80}")
+        if user_id is not None:
+            _checked_user(user_id)
         pairs = _pairs(metadata)
         needed = pinned_tokens(Snapshot(metadata=pairs or ()), self.options, self._tally)
         if needed > self.options.archive_tokens:
@@ -171,6 +171,25 @@ class SlideMem:
     async def asessions(self) -> tuple[str, ...]:
         """Async twin of `sessions`."""
         return _talks(await self._awaited.sessions())
+
+    def delete_user(self, user_id: str) -> tuple[str, ...]:
+        """Delete all sessions of a user for good, and what is known of the user.
+
+        A session is the user's who was named when it was last written. The user's sessions that are open go on as
+        new ones when something is appended to them.
+
+        Returns:
+            Their ids.
+
+        Raises:
+            ConfigurationError: the id is no text or empty.
+            StoreError: the store does not know whose a session is: transcript and records are apart.
+        """
+        return self._erased(drive(flow.erase(self.store, _checked_user(user_id)), "adelete_user"))
+
+    async def adelete_user(self, user_id: str) -> tuple[str, ...]:
+        """Async twin of `delete_user`."""
+        return self._erased(await flow.erase(self._awaited, _checked_user(user_id)))
 
     def restore(
         self, exported: Mapping[str, Any], session_id: str | None = None, *, replace: bool = False
@@ -219,6 +238,12 @@ class SlideMem:
                 when_due=background.in_task if behind else at_once,
             ),
         )
+
+    def _erased(self, ids: tuple[str, ...]) -> tuple[str, ...]:
+        """The ids, of which this process remembers nothing any more."""
+        for id_ in ids:
+            self._base(id_, None).forget()
+        return ids
 
     def _base(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> Session:
         return Session(
@@ -289,6 +314,12 @@ class SlideMem:
 def _talks(ids: Sequence[str]) -> tuple[str, ...]:
     """The ids of sessions, those of profiles left out."""
     return tuple(id_ for id_ in ids if not id_.startswith(PROFILES))
+
+
+def _checked_user(user_id: str) -> str:
+    if not isinstance(user_id, str) or not user_id:
+        raise ConfigurationError(f"a user id must be text that is not empty, got {user_id!r:.80}")
+    return user_id
 
 
 def _exported_id(exported: Mapping[str, Any]) -> str:

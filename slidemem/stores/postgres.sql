@@ -77,6 +77,7 @@ BEGIN
     IF a->>'metadata' IS NOT NULL THEN
         s.metadata := a->>'metadata';
     END IF;
+    s.owner := coalesce(a->>'owner', s.owner);
     RETURN s;
 END $$;
 
@@ -386,7 +387,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION SCHEMA.pin(k text, a jsonb) RETURNS json LANGUAGE plpgsql AS $$
-DECLARE s SCHEMA.sessions := SCHEMA.begun(k, a);
+DECLARE s SCHEMA.sessions := SCHEMA.told(SCHEMA.begun(k, a), a);
 BEGIN
     PERFORM SCHEMA.keep_pins(s.n, a->'pins'), SCHEMA.save(s);
     RETURN 'true';
@@ -504,8 +505,8 @@ END $$;
 
 CREATE OR REPLACE FUNCTION SCHEMA.sessions(k text, a jsonb) RETURNS json LANGUAGE sql STABLE AS $$
     SELECT coalesce(json_agg(id::json ORDER BY n), '[]') FROM SCHEMA.sessions s
-        WHERE id IS NOT NULL AND NOT SCHEMA.is_over(s, a) AND (
-            segments > 0 OR metadata <> '[]'
+        WHERE id IS NOT NULL AND (a->>'owner' IS NULL OR owner = a->>'owner') AND NOT SCHEMA.is_over(s, a) AND (
+            a->>'owner' IS NOT NULL OR segments > 0 OR metadata <> '[]'
             OR EXISTS (SELECT FROM SCHEMA.messages WHERE session = s.n)
             OR EXISTS (SELECT FROM SCHEMA.pins WHERE session = s.n)
         )

@@ -42,6 +42,12 @@ local function begun()
     return s
 end
 
+local function owned(owner) return PREFIX .. 'user:' .. owner end
+
+local function disown(s)
+    if s.owner then call('ZREM', owned(s.owner), digest) end
+end
+
 local function save(s)
     local set, gone = {}, {}
     for at, field in ipairs(FIELDS) do
@@ -59,6 +65,10 @@ local function save(s)
     local holds = s.segments > 0 or s.metadata ~= '[]'
         or call('EXISTS', M) == 1 or call('EXISTS', B) == 1 or call('EXISTS', N) == 1
     if holds then call('ZADD', ALL, whole(s.n), digest) else call('ZREM', ALL, digest) end
+    if s.owner then
+        call('ZADD', owned(s.owner), whole(s.n), digest)
+        if there(a.ttl) then call('PEXPIRE', owned(s.owner), whole(math.ceil(a.ttl * 1000))) end
+    end
     for at = 1, 8 do
         if there(a.ttl) then call('PEXPIRE', KEYS[at], whole(math.ceil(a.ttl * 1000)))
         else call('PERSIST', KEYS[at]) end
@@ -67,6 +77,10 @@ end
 
 local function tell(s)
     if there(a.metadata) then s.metadata = a.metadata end
+    if a.owner and s.owner ~= a.owner then
+        disown(s)
+        s.owner = a.owner
+    end
 end
 
 local function totals(s)
@@ -356,6 +370,7 @@ end
 
 function ask.pin()
     local s = begun()
+    tell(s)
     keep(s, N, a.pins)
     save(s)
     return 'true'
@@ -389,6 +404,7 @@ function ask.clear()
     local left = { n = s.n, epoch = s.epoch + 1, revision = s.revision + 1, counter = '""', metadata = '[]' }
     for i = 1, NUMBERS do left[FIELDS[i]] = left[FIELDS[i]] or 0 end
     empty()
+    disown(s)
     save(left)
     call('PEXPIRE', H, DAY)
     return 'true'
@@ -466,7 +482,7 @@ end
 
 function ask.sessions()
     local parts = {}
-    for _, one in ipairs(call('ZRANGE', ALL, 0, -1)) do
+    for _, one in ipairs(call('ZRANGE', a.owner and owned(a.owner) or ALL, 0, -1)) do
         local id = call('HGET', PREFIX .. one .. ':head', 'id')
         if id then parts[#parts + 1] = id end  -- one whose time was over is listed no more
     end

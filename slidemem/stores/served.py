@@ -109,6 +109,11 @@ class AsyncLink(Link, Protocol):
         ...
 
 
+def _of(user: str | None) -> dict[str, str]:
+    """Whose session it is, as an argument; a server knows users by their digests."""
+    return {} if user is None else {"owner": wire.fingerprint(user)}
+
+
 class Remembered:
     """What one process remembers of a store, for all of its faces.
 
@@ -151,10 +156,14 @@ class Served:
     # -------------------------------------------------------------- transcript
 
     async def append(
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals:
         """See `Store.append`."""
-        sent = {"entries": wire.entries_sent(entries), "metadata": wire.metadata_sent(metadata)}
+        sent = {"entries": wire.entries_sent(entries), "metadata": wire.metadata_sent(metadata), **_of(user)}
         return wire.totals_of(await self._write("append", session, sent))
 
     async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
@@ -229,9 +238,9 @@ class Served:
         answer = await self._read("segment", session, {"name": wire.name_of(id_)})
         return None if answer is None else Segment.from_json(answer)
 
-    async def pin(self, session: str, pin: Pin) -> None:
+    async def pin(self, session: str, pin: Pin, user: str | None = None) -> None:
         """See `Records.pin`."""
-        await self._write("pin", session, {"pins": wire.named([pin])})
+        await self._write("pin", session, {"pins": wire.named([pin]), **_of(user)})
 
     async def unpin(self, session: str, id_: str) -> bool:
         """See `Records.unpin`."""
@@ -286,6 +295,7 @@ class Served:
         expected: tuple[int, int],
         rewrite: Rewrite,
         metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals | None:
         """See `Store.rewrite`."""
         sent = {
@@ -295,6 +305,7 @@ class Served:
             "entries": wire.entries_sent(rewrite.entries),
             "unpinned": [wire.name_of(id_) for id_ in rewrite.unpinned],
             "metadata": wire.metadata_sent(metadata),
+            **_of(user),
         }
         answer = await self._write("rewrite", session, sent)
         return None if answer is None else wire.totals_of(answer)
@@ -326,9 +337,9 @@ class Served:
         }
         return bool(await self._write("restore", session, sent))
 
-    async def sessions(self) -> tuple[str, ...]:
+    async def sessions(self, user: str | None = None) -> tuple[str, ...]:
         """See `Store.sessions`."""
-        return tuple(await self._again("sessions", "", {"ttl": self._ttl}))
+        return tuple(await self._again("sessions", "", {**_of(user), "ttl": self._ttl}))
 
     async def _read(self, procedure: str, session: str, sent: Mapping[str, Any]) -> Any:
         return await self._again(procedure, wire.fingerprint(session), {**sent, "ttl": self._ttl})
