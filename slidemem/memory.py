@@ -19,7 +19,7 @@ from slidemem.consolidate import Consolidator, ExtractiveConsolidator, Summarize
 from slidemem.conversation import ConversationMemory
 from slidemem.driver import drive
 from slidemem.entries import findable, read
-from slidemem.errors import ConfigurationError, InvalidExport, PinBudgetError, told
+from slidemem.errors import AsyncOnly, ConfigurationError, InvalidExport, PinBudgetError, told
 from slidemem.events import Event
 from slidemem.messages import Message
 from slidemem.openai_format import Given
@@ -33,6 +33,7 @@ from slidemem.stores.log import LoggedTranscript, MessageLog
 from slidemem.stores.memory import MemoryStore
 from slidemem.stores.url import open_store
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
+from slidemem.worker import candidates, work_off
 
 _LOG = logging.getLogger("slidemem")
 _EXTRACTIVE = ExtractiveConsolidator()
@@ -172,6 +173,39 @@ class SlideMem:
         """Async twin of `sessions`."""
         return _talks(await self._awaited.sessions())
 
+    def consolidate_due(
+        self, limit: int | None = None, *, stop: Callable[[], bool] = lambda: False
+    ) -> tuple[str, ...]:
+        """Consolidate whatever is due in the sessions of the store: the work of a task or of a worker of your own.
+
+        Several may do so at once, on any machine. It needs the options that the sessions are used with. A session
+        that fails is told by a `postponed` event, and stays due.
+
+        Args:
+            limit: in how many sessions at most; None for all.
+            stop: asked before each session whether to stop there.
+
+        Returns:
+            Ids of the sessions in which something was consolidated.
+
+        Raises:
+            AsyncOnly: the consolidator has to be awaited.
+            ConfigurationError: the limit is no whole number of 1 or more.
+        """
+        self._check_limit(limit)
+        if getattr(self.consolidator, "async_only", False):
+            raise AsyncOnly("aconsolidate_due")
+        ids = drive(candidates(self.store, self.options), "aconsolidate_due")
+        return drive(work_off((self._reach(id_, None)[0] for id_ in ids), limit, stop), "aconsolidate_due")
+
+    async def aconsolidate_due(
+        self, limit: int | None = None, *, stop: Callable[[], bool] = lambda: False
+    ) -> tuple[str, ...]:
+        """Async twin of `consolidate_due`."""
+        self._check_limit(limit)
+        ids = await candidates(self._awaited, self.options)
+        return await work_off((self._reach(id_, None)[1] for id_ in ids), limit, stop)
+
     def delete_user(self, user_id: str) -> tuple[str, ...]:
         """Delete all sessions of a user for good, and what is known of the user.
 
@@ -238,6 +272,11 @@ class SlideMem:
                 when_due=background.in_task if behind else at_once,
             ),
         )
+
+    @staticmethod
+    def _check_limit(limit: int | None) -> None:
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise ConfigurationError(f"limit must be a whole number of 1 or more, got {limit!r:.80}")
 
     def _erased(self, ids: tuple[str, ...]) -> tuple[str, ...]:
         """The ids, of which this process remembers nothing any more."""

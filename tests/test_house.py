@@ -60,6 +60,7 @@ EFFECTS = {
     "settle",
     "show",
     "stores",
+    "worker",
 }
 IMPURE = {"asyncio", "time", "random", "datetime", "os", "pathlib", "socket", "sqlite3", "rich"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index"}

@@ -234,6 +234,20 @@ class Blocking(Protocol):
 
 
 @runtime_checkable
+class Loaded(Protocol):
+    """A store that knows which sessions hold much, without reading each."""
+
+    async def loaded(self, tokens: int, turns: int | None) -> tuple[str, ...]:
+        """Ids of the sessions whose live messages, with what the record adds, take so many tokens or more.
+
+        Args:
+            tokens: by the sums of the store.
+            turns: those with more live turns are told too; None for no such limit.
+        """
+        ...
+
+
+@runtime_checkable
 class Closing(Protocol):
     """A store that holds something open: a file, or connections."""
 

@@ -511,3 +511,11 @@ CREATE OR REPLACE FUNCTION SCHEMA.sessions(k text, a jsonb) RETURNS json LANGUAG
             OR EXISTS (SELECT FROM SCHEMA.pins WHERE session = s.n)
         )
 $$;
+
+CREATE OR REPLACE FUNCTION SCHEMA.loaded(k text, a jsonb) RETURNS json LANGUAGE sql STABLE AS $$
+    SELECT coalesce(json_agg(id::json ORDER BY n), '[]') FROM SCHEMA.sessions s
+        WHERE id IS NOT NULL AND NOT SCHEMA.is_over(s, a) AND (
+            live_tokens + anchor_tokens + overhead_tokens >= (a->>'tokens')::bigint
+            OR live_turns > (a->>'turns')::bigint
+        )
+$$;

@@ -489,4 +489,15 @@ function ask.sessions()
     return listed(parts)
 end
 
+function ask.loaded()
+    local parts = {}
+    for _, one in ipairs(call('ZRANGE', ALL, 0, -1)) do
+        local id, live, anchor, overhead, turns = unpack(call('HMGET', PREFIX .. one .. ':head',
+            'id', 'live_tokens', 'anchor_tokens', 'overhead_tokens', 'live_turns'))
+        local much = id and tonumber(live) + tonumber(anchor) + tonumber(overhead) >= a.tokens
+        if id and (much or there(a.turns) and tonumber(turns) > a.turns) then parts[#parts + 1] = id end
+    end
+    return listed(parts)
+end
+
 return ask[procedure]()

@@ -341,6 +341,10 @@ class Served:
         """See `Store.sessions`."""
         return tuple(await self._again("sessions", "", {**_of(user), "ttl": self._ttl}))
 
+    async def loaded(self, tokens: int, turns: int | None) -> tuple[str, ...]:
+        """See `Loaded.loaded`."""
+        return tuple(await self._again("loaded", "", {"tokens": tokens, "turns": turns, "ttl": self._ttl}))
+
     async def _read(self, procedure: str, session: str, sent: Mapping[str, Any]) -> Any:
         return await self._again(procedure, wire.fingerprint(session), {**sent, "ttl": self._ttl})
 

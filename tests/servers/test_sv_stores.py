@@ -557,3 +557,30 @@ def test_rows_read_are_counted(place: Place) -> None:
         drive(store.snapshot("s"), "")
 
     assert 12 == store.rows_read
+
+
+# ---------------------------------------------------------------------- workers
+
+
+def manual(store: Any, **options: Any) -> SlideMem:
+    """A memory that leaves its work to workers."""
+    options = {"counter": lambda text: len(text.split()), "recall_share": 0, **options}
+    return SlideMem(max_tokens=100, store=store, mode="manual", **options)
+
+
+def test_a_server_tells_where_something_may_be_due(place: Place) -> None:
+    """Only sessions that hold much, or many turns, are read by a worker; the work is shared by those who ask."""
+    store = place.store()
+    for session, turns in (("a", 6), ("idle", 1), ("b", 6)):
+        for at in range(turns):
+            manual(store).session(session, user_id="ann").append(
+                [{"role": role, "content": f"{session} {at}" + " word" * 8} for role in ("user", "assistant")]
+            )
+
+    assert ("a", "b") == drive(store.loaded(60, None), "") == asyncio.run(store.for_async().loaded(60, 99))
+    assert ("a", "idle", "b") == drive(store.loaded(10_000, 0), "")
+    before = store.rows_read
+    assert ("a",) == manual(store).consolidate_due(1)
+    assert 30 > store.rows_read - before
+    assert ("b",) == asyncio.run(manual(store).aconsolidate_due())
+    assert () == manual(store).consolidate_due()
