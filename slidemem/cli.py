@@ -195,17 +195,28 @@ def _worker(args: argparse.Namespace) -> None:
     options = _memory_options(args)
     if args.consolidator:
         options["consolidator"] = _imported(args.consolidator)
-    with SlideMem(
-        max_tokens=args.max_tokens, store=args.store, counter=args.counter, mode="manual", **options
-    ) as mem:
-        stop, handled = Event(), (signal.SIGTERM, signal.SIGINT)
-        before = [signal.signal(number, lambda *_: stop.set()) for number in handled]
-        try:
-            total = loop(mem, stop, args.every, args.limit, _say, once=args.once)
-        finally:
-            for number, handler in zip(handled, before, strict=True):
-                signal.signal(number, handler)
+    with (
+        SlideMem(max_tokens=args.max_tokens, store=args.store, counter=args.counter, mode="manual", **options) as mem,
+        _stopped_by_signals() as stop,
+    ):
+        total = loop(mem, stop, args.every, args.limit, _say, once=args.once)
     _say(f"stopped after {total} sessions")
+
+
+@contextmanager
+def _stopped_by_signals() -> Generator[Event, None, None]:
+    """A flag that SIGTERM and Ctrl-C set, in the place of what they do otherwise."""
+    stop = Event()
+
+    def handle(*_: object) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _imported(place: str) -> Any:
