@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full oldest lint types bench bench-agents clean
+.PHONY: help demo test full oldest lint types bench bench-agents bench-stores clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
 	@echo "make bench   the figures, as ratios within one run"
+	@echo "make bench-stores  stores on servers, beside bare inserts and others' histories"
 	@echo "make bench-agents  one agent with each memory that LangChain has for it, and with ours"
 
 demo: .venv/.demo
@@ -46,6 +47,10 @@ bench: .venv/.test
 
 bench-agents: .venv/.test
 	$(BIN)/python benchmarks/agents.py
+
+bench-stores: .venv/.test
+	$(PIP) install --group stores
+	$(BIN)/python benchmarks/stores.py
 
 clean:
 	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -213,6 +213,24 @@ def test_a_summariser_that_is_not_there_is_told(place: str, capsys: pytest.Captu
     assert f"--consolidator {place or ':'}: cannot be imported" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_loop(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does so in the place of what it does otherwise, which it does again afterwards."""
+    before = signal.getsignal(number)
+    stopped: list[bool] = []
+
+    def loop_(_: Any, stop: Flag, *__: Any, **___: Any) -> int:
+        signal.raise_signal(number)
+        stopped.append(stop.is_set())
+        return 0
+
+    monkeypatch.setattr("slidemem.cli.loop", loop_)
+
+    assert 0 == main(["worker", "--store", "sqlite://", "--max-tokens", "100", "--counter", "approximate"])
+    assert [True] == stopped
+    assert before == signal.getsignal(number)
+
+
 def test_a_worker_ends_gracefully(tmp_path: Path) -> None:
     """On SIGTERM it finishes what it is at, says what it did, and ends with 0."""
     url = url_of(tmp_path / "chat.db")
@@ -227,6 +245,23 @@ def test_a_worker_ends_gracefully(tmp_path: Path) -> None:
 
     assert first.startswith("consolidated 1 sessions in ")
     assert (0, "stopped after 1 sessions\n") == (worker.returncode, rest)
+
+
+def test_a_store_that_knows_better_is_asked() -> None:
+    """Where it tells which sessions hold much, no others are read, and profiles are none."""
+    asked: list[tuple[int, int | None]] = []
+
+    class Knowing(MemoryStore):
+        async def loaded(self, tokens: int, turns: int | None) -> tuple[str, ...]:
+            asked.append((tokens, turns))
+            return ("b", "slidemem:profile:ann")
+
+    store = Knowing()
+    for session in ("a", "b"):
+        talk(memory(store), session, 6)
+
+    assert ("b",) == memory(store, window_turns=9).consolidate_due()
+    assert [(61, 9)] == asked
 
 
 def test_candidates_are_read_one_by_one_where_a_store_knows_no_better() -> None:
