@@ -234,6 +234,15 @@ class Blocking(Protocol):
 
 
 @runtime_checkable
+class Together(Protocol):
+    """A store that reads a session and the pins of another, its user's profile, in one go."""
+
+    async def snapshot_beside(self, session: str, other: str) -> tuple[Snapshot, tuple[Pin, ...]]:
+        """The session's snapshot, and the pins of the other, as of one instant."""
+        ...
+
+
+@runtime_checkable
 class Loaded(Protocol):
     """A store that knows which sessions hold much, without reading each."""
 

@@ -435,7 +435,8 @@ BEGIN
     RETURN json_build_array(
         CASE WHEN s.n > 0 THEN s.epoch ELSE 0 END, s.revision, s.boundary, SCHEMA.totals(s), s.metadata::json,
         CASE WHEN known IS NULL THEN (SELECT record FROM SCHEMA.records WHERE session = s.n) END,
-        SCHEMA.entries(s.n, 0, coalesce(known, s.boundary), NULL), SCHEMA.all_pins(s.n)
+        SCHEMA.entries(s.n, 0, coalesce(known, s.boundary), NULL), SCHEMA.all_pins(s.n),
+        SCHEMA.all_pins((SCHEMA.there(a->>'beside', a)).n)
     );
 END $$;
 

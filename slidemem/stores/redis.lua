@@ -415,7 +415,8 @@ function ask.snapshot()
     if s.n > 0 and s.epoch == a.epoch then first = a.known else first, kept = s.boundary, recorded() end
     return listed({
         whole(s.n > 0 and s.epoch or 0), whole(s.revision), whole(s.boundary), totals(s), s.metadata, kept,
-        entries(span(first, call('HLEN', M))), ordered(N)
+        entries(span(first, call('HLEN', M))), ordered(N),
+        a.beside and ordered(PREFIX .. a.beside .. ':pins') or '[]'
     })
 end
 

@@ -264,19 +264,26 @@ class Served:
 
     async def snapshot(self, session: str) -> Snapshot:
         """See `Store.snapshot`; what this process has read before is not sent again."""
+        return (await self._snapshot(session, {}))[0]
+
+    async def snapshot_beside(self, session: str, other: str) -> tuple[Snapshot, tuple[Pin, ...]]:
+        """See `Together.snapshot_beside`."""
+        return await self._snapshot(session, {"beside": wire.fingerprint(other)})
+
+    async def _snapshot(self, session: str, more: Mapping[str, str]) -> tuple[Snapshot, tuple[Pin, ...]]:
         known = self._remembered.latest.last(session)
         sent = {"epoch": known.epoch, "known": known.record.boundary + len(known.live)} if known else {"epoch": -1}
-        epoch, revision, boundary, totals_, metadata, record, entries, pins = await self._read(
-            "snapshot", session, sent
-        )
-        totals = wire.totals_of(totals_)
+        answer = await self._read("snapshot", session, {**sent, **more})
+        epoch, revision, boundary, sums, metadata, record, entries, pins, beside = answer
+        totals = wire.totals_of(sums)
         if known is None or known.epoch != epoch:
             known = Parsed(epoch, wire.record_of(record, revision))
         parsed = replace(known, live=known.live + wire.entries_of(entries))
         if epoch:
             self._remembered.latest.put(session, parsed)
         live = self._remembered.handed(parsed.live[: totals.next_seq - boundary])
-        return Snapshot(parsed.record, live, wire.pins_of(pins), wire.pairs_of(metadata), totals)
+        snapshot = Snapshot(parsed.record, live, wire.pins_of(pins), wire.pairs_of(metadata), totals)
+        return snapshot, wire.pins_of(beside)
 
     async def recount(self, session: str, expected: int, counts: Recount) -> None:
         """See `Store.recount`."""

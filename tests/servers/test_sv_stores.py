@@ -8,17 +8,23 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
+from psycopg.conninfo import conninfo_to_dict
 from sv_places import POSTGRES, Place, dump, prefix, run, talking
 from sv_proxy import proxied
 
-from slidemem import SlideMem
+from slidemem import Event, SlideMem
 from slidemem.contract.base import entry, full, talk
 from slidemem.driver import drive
 from slidemem.errors import ConfigurationError, MissingExtra, StoreBusy, StoreError, StoreUnreachable
-from slidemem.state import Pin, Record, Snapshot
+from slidemem.settle import grown
+from slidemem.state import Pin, Record, Snapshot, Totals
+from slidemem.stores import postgres_schema
 from slidemem.stores.base import awaited
 from slidemem.stores.postgres import PostgresStore
 from slidemem.stores.redis import RedisStore
@@ -41,6 +47,22 @@ def test_a_url_names_a_server_and_shows_no_password(url: str, shown: str) -> Non
     store = open_store(url)
 
     assert shown == repr(store)
+
+
+def test_what_a_url_says_of_tls_reaches_the_driver() -> None:
+    """Its parameters are those of libpq and of redis-py, and stay as they are."""
+    postgres = PostgresStore("postgresql://h/chat?sslmode=verify-full&sslrootcert=/ca.pem&connect_timeout=7")
+    quick = PostgresStore("postgresql://h/chat?sslmode=require", busy_seconds=9)
+    plain, secure = RedisStore("redis://h/1"), RedisStore("rediss://h/1?ssl_ca_certs=/ca.pem&ssl_cert_reqs=required")
+    pool = secure._sync._client.connection_pool
+
+    assert postgres._sync._server.url.endswith("?sslmode=verify-full&sslrootcert=/ca.pem&connect_timeout=7")
+    assert {"sslmode": "require", "connect_timeout": "9"}.items() <= conninfo_to_dict(quick._sync._server.url).items()
+    assert (False, True) == (
+        issubclass(plain._sync._client.connection_pool.connection_class, redis.SSLConnection),
+        issubclass(pool.connection_class, redis.SSLConnection),
+    )
+    assert {"ssl_ca_certs": "/ca.pem", "ssl_cert_reqs": "required"}.items() <= pool.connection_kwargs.items()
 
 
 @pytest.mark.parametrize(
@@ -179,6 +201,14 @@ def test_a_newer_schema_is_left_alone() -> None:
     dropped(name)
 
 
+def test_functions_change_with_their_version() -> None:
+    """Whoever changes them adds a version, so that schemas that are there get them: a new digest goes with it."""
+    known = {1: "57dbc87266d32d75"}
+    text = (Path(postgres_schema.__file__).parent / postgres_schema._FUNCTIONS).read_bytes()
+
+    assert known[len(postgres_schema._TABLES)] == sha256(text).hexdigest()[:16]
+
+
 def test_an_upgrade_that_fails_leaves_nothing() -> None:
     """Tables of another program under our names are left as they are, and the error says what to do."""
     place = Place("postgres")
@@ -275,32 +305,33 @@ def test_redis_forgets_by_itself() -> None:
 
 def turn(mem: SlideMem, at: int) -> None:
     """One turn: what is said, and what to send next."""
-    chat = mem.session("s")
+    chat = mem.session("s", user_id="ann")
     chat.append([{"role": "user", "content": f"question {at}"}, {"role": "assistant", "content": f"answer {at}"}])
-    chat.context()
+    assert "city: Pune" in chat.context().to_openai()[0]["content"]
 
 
 async def aturn(mem: SlideMem, at: int) -> None:
     """The same, awaited."""
-    chat = mem.session("s")
+    chat = mem.session("s", user_id="ann")
     await chat.aappend(
         [{"role": "user", "content": f"question {at}"}, {"role": "assistant", "content": f"answer {at}"}]
     )
-    await chat.acontext()
+    assert "city: Pune" in (await chat.acontext()).to_openai()[0]["content"]
 
 
 def test_a_turn_takes_two_round_trips(place: Place) -> None:
-    """An append of two messages and a context wait for the server twice, sync and async, counted on the wire."""
+    """An append of two messages and a context, profile and all, wait for the server twice, counted on the wire."""
     with proxied(place.url) as proxy:
         mem = SlideMem(max_tokens=4000, counter="approximate", store=place.store(url=proxy.url))
 
         async def turns() -> int:
-            await aturn(mem, 0)
+            await aturn(mem, 0)  # connects
             before = proxy.trips
             for at in range(5):
                 await aturn(mem, at)
             return proxy.trips - before
 
+        mem.session("s", user_id="ann").profile.set("city", "Pune")
         turn(mem, 0)
         before = proxy.trips
         for at in range(5):
@@ -313,16 +344,25 @@ def test_a_turn_takes_two_round_trips(place: Place) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://ann:secret@127.0.0.1:1/chat", "redis://ann:secret@127.0.0.1:1/0"])
-def test_a_server_that_is_not_there_is_named(url: str) -> None:
-    """The error names address and cause, shows no password, and says what to do."""
+def test_a_server_that_is_not_there_is_named(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The error names address and cause, and says what to do; no error, event, log or `repr` shows the password."""
+    caplog.set_level("DEBUG")
     store = open_store(url)
+    events: list[Event] = []
+    mem = SlideMem(max_tokens=100, counter="approximate", store=store, on_event=events.append)
 
     with pytest.raises(StoreUnreachable, match=r"127\.0\.0\.1:1/.*call again") as raised:
         drive(store.snapshot("s"), "")
     with pytest.raises(StoreUnreachable, match=r"127\.0\.0\.1:1/.*call again"):
         asyncio.run(awaited(store).snapshot("s"))
 
-    assert "secret" not in f"{raised.value!r} {raised.value.__cause__!r} {store!r}"
+    with pytest.raises(StoreUnreachable):
+        mem.session("s").append({"role": "user", "content": "hello"})
+    drive(grown(mem._reach("s", None)[0], Totals(live_tokens=1000)), "")
+    assert ["postponed"] == [event.kind for event in events]
+    told = f"{raised.value!r} {raised.value.__cause__!r} {store!r} {mem!r} {events!r} {caplog.text}"
+    assert "127.0.0.1:1" in told
+    assert "secret" not in told
 
 
 def test_connections_that_broke_while_idle_are_replaced(place: Place) -> None:
