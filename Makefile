@@ -6,27 +6,29 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full oldest lint types bench bench-agents clean
+.PHONY: help demo test full oldest lint types bench bench-agents bench-stores clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
 	@echo "make test    run every test"
-	@echo "make full    the invariants over 2,000 conversations"
+	@echo "make full    the invariants over 2,000 conversations, and 100 kills of workers"
 	@echo "make oldest  the adapters with the oldest supported versions of their frameworks"
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
 	@echo "make bench   the figures, as ratios within one run"
+	@echo "make bench-stores  stores on servers, beside bare inserts and others' histories"
 	@echo "make bench-agents  one agent with each memory that LangChain has for it, and with ours"
 
 demo: .venv/.demo
 	$(BIN)/slidemem demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest --ignore-glob='tests/test_invariants*' -n auto --dist worksteal --cov --cov-report=term
+	env $$($(BIN)/python tests/servers/sv_absent.py) $(BIN)/python -m pytest --ignore-glob='tests/test_invariants*' -n auto --dist worksteal --cov --cov-report=term
 	$(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile
 
 full: .venv/.test
 	SLIDEMEM_CONVERSATIONS=2000 $(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile --durations=5
+	SLIDEMEM_KILLS=100 $(BIN)/python -m pytest tests/servers/test_sv_workers.py -k killed
 
 oldest: .venv-oldest/.made
 	.venv-oldest/bin/python -m pytest tests/langchain_adapter tests/llamaindex_adapter -n auto --dist worksteal
@@ -45,6 +47,10 @@ bench: .venv/.test
 
 bench-agents: .venv/.test
 	$(BIN)/python benchmarks/agents.py
+
+bench-stores: .venv/.test
+	$(PIP) install --group stores
+	$(BIN)/python benchmarks/stores.py
 
 clean:
 	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -15,12 +16,15 @@ from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event
 from typing import Any, Final, NoReturn
 
 import slidemem
 from slidemem.errors import ConfigurationError, MissingExtra, SlidememError
+from slidemem.memory import SlideMem
 from slidemem.replay import Report, Step, replay
 from slidemem.transcripts import TranscriptFile, parse_transcript, read_transcript
+from slidemem.worker import loop
 
 _SAMPLE: Final = "travel_support.json"
 _LONG: Final = 500  # messages; from here on a replay shows its progress
@@ -76,9 +80,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="slidemem", description="See what a conversation memory under a token budget does.")
     parser.add_argument("--version", action="version", version=f"slidemem {slidemem.__version__}")
     parser.set_defaults(run=None)
-    commands = parser.add_subparsers(title="commands", metavar="{demo,replay}")
+    commands = parser.add_subparsers(title="commands", metavar="{demo,replay,worker}")
     _add_demo(commands.add_parser("demo", help="replay the sample conversation that ships with slidemem"))
     _add_replay(commands.add_parser("replay", help="replay a conversation of your own"))
+    _add_worker(commands.add_parser("worker", help="consolidate what is due in the sessions of a store"))
     return parser
 
 
@@ -115,6 +120,27 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
     _add_options(command)
     _add_output(command)
     command.set_defaults(run=_replay)
+
+
+def _add_worker(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Consolidate what is due in the sessions of a store, until SIGTERM or Ctrl-C. Start as many as you like. "
+        'The options must be those that the sessions are used with, there with mode="manual".'
+    )
+    add = command.add_argument
+    add("--store", required=True, metavar="URL", help="as sqlite:///chat.db, postgresql://... or redis://...")
+    add("--max-tokens", type=int, required=True, metavar="N", help="budget of each prompt, in tokens")
+    add("--counter", metavar="NAME", help="what counts tokens, as of SlideMem")
+    add(
+        "--consolidator",
+        metavar="MODULE:NAME",
+        help="a summarize(messages) or a Consolidator to import; default: the extractive one",
+    )
+    add("--every", type=float, default=5.0, metavar="SECONDS", help="pause where nothing was due (default: 5)")
+    add("--limit", type=_positive, metavar="N", help="sessions of one round")
+    add("--once", action="store_true", help="end after one round")
+    _add_options(command)
+    command.set_defaults(run=_worker)
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
@@ -168,10 +194,57 @@ def _demo(args: argparse.Namespace) -> None:
     _run(args, parse_transcript(data, _SAMPLE), _SAMPLE, {"counter": "approximate"})
 
 
-def _replay(args: argparse.Namespace) -> None:
+def _worker(args: argparse.Namespace) -> None:
+    options = _memory_options(args)
+    if args.consolidator:
+        options["consolidator"] = _imported(args.consolidator)
+    with (
+        SlideMem(max_tokens=args.max_tokens, store=args.store, counter=args.counter, mode="manual", **options) as mem,
+        _stopped_by_signals() as stop,
+    ):
+        total = loop(mem, stop, args.every, args.limit, _say, once=args.once)
+    _say(f"stopped after {total} sessions")
+
+
+@contextmanager
+def _stopped_by_signals() -> Generator[Event, None, None]:
+    """A flag that SIGTERM and Ctrl-C set, in the place of what they do otherwise."""
+    stop = Event()
+
+    def handle(*_: object) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _imported(place: str) -> Any:
+    """What `module:name` names; modules of the folder that the command was started in are found."""
+    module, _, name = place.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as fault:
+        raise ConfigurationError(f"--consolidator {place}: cannot be imported ({fault})") from None
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _memory_options(args: argparse.Namespace) -> dict[str, Any]:
     options = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name) is not None}
-    if args.no_archive:
-        options["consolidator"] = None
+    return {**options, "consolidator": None} if args.no_archive else options
+
+
+def _replay(args: argparse.Namespace) -> None:
+    options = _memory_options(args)
     if args.html and Path(args.html).exists() and Path(args.html).samefile(args.file):
         raise ConfigurationError(f"--html {args.html}: this is the transcript itself; name another file")
     _run(args, read_transcript(args.file), Path(args.file).name, {"counter": args.counter, **options}, args.query)

@@ -13,7 +13,8 @@
     │   ├── OversizeMessage     one message is larger than `oversize="raise"` allows
     │   └── PinBudgetError      a pin does not fit beside the other pins
     ├── StoreError              a store cannot do what it was asked
-    │   └── StoreBusy           it waited for another writer for too long
+    │   ├── StoreBusy           it waited for another writer for too long
+    │   └── StoreUnreachable    the connection to its server broke, or none can be had
     ├── VocabularyMissing       a tokenizer asked for by name has no vocabulary here
     ├── MissingExtra            an optional dependency is not installed (also an ImportError)
     └── AsyncOnly               a sync call reached something that only works when awaited
@@ -191,6 +192,20 @@ class StoreBusy(StoreError):
             f"another writer held it for more than {seconds:g} seconds",
             "call again, give the store more busy_seconds, or look for a program that keeps a transaction open",
         )
+
+
+class StoreUnreachable(StoreError):
+    """The connection to a store's server broke, or none can be had; a change may have happened, whole, or not at all.
+
+    What is appended again is kept once where each message has an `id`.
+    """
+
+    def __init__(self, where: str, reason: str) -> None:
+        advice = (
+            "see that the server runs and can be reached, and call again: whether this call has happened is not "
+            "known, and messages that have an id are kept once however often they are sent"
+        )
+        super().__init__(where, reason, advice)
 
 
 class VocabularyMissing(SlidememError):

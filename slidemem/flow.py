@@ -8,7 +8,7 @@ never does. No thread, no event loop and no copy of anything: what a flow decide
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from slidemem import meaning, settle
@@ -25,9 +25,10 @@ from slidemem.plan import narrowed, pinned_tokens
 from slidemem.present import mend
 from slidemem.question import question_of
 from slidemem.recollect import recollected
-from slidemem.session import Session
+from slidemem.session import Session, profile_id
 from slidemem.settle import Consolidation, grown, pin_of
 from slidemem.state import Branch, Pin, recounted
+from slidemem.stores.base import Store
 
 # ------------------------------------------------------------------ append and context
 
@@ -45,7 +46,7 @@ async def append(session: Session, given: Given | Sequence[Given]) -> None:
     entries = findable(session, read(session, given))
     if not entries:
         return
-    await grown(session, await session.store.append(session.id, entries, session.metadata), entries)
+    await grown(session, await session.store.append(session.id, entries, session.metadata, session.user), entries)
 
 
 async def context(
@@ -88,6 +89,20 @@ async def clear(session: Session) -> None:
     await meaning.forget(session)
     await session.store.clear(session.id)
     session.forget()
+
+
+async def erase(store: Store, user_id: str, reach: Callable[[str], Session]) -> tuple[str, ...]:
+    """Delete all sessions of a user for good, and what is known of the user; returns their ids.
+
+    Sessions that are written meanwhile are deleted too, as often as there are some.
+    """
+    gone: list[str] = []
+    while found := await store.sessions(user_id):
+        for id_ in found:
+            await clear(reach(id_))
+        gone.extend(found)
+    await store.clear(profile_id(user_id))
+    return tuple(dict.fromkeys(gone))
 
 
 async def branches(session: Session) -> tuple[Branch, ...]:
@@ -219,7 +234,7 @@ async def pin(session: Session, text: str) -> Pin:
     needed = pinned_tokens(after, session.options, session.tally)
     if needed > session.options.archive_tokens:
         raise PinBudgetError(needed, session.options.archive_tokens)
-    await session.store.pin(session.id, new)
+    await session.store.pin(session.id, new, session.user)
     return new
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from slidemem import export, schedule
+from slidemem import export, flow, schedule
 from slidemem.asking import asking, asking_async
 from slidemem.breaker import Breaker
 from slidemem.config import Options
@@ -19,7 +19,7 @@ from slidemem.consolidate import Consolidator, ExtractiveConsolidator, Summarize
 from slidemem.conversation import ConversationMemory
 from slidemem.driver import drive
 from slidemem.entries import findable, read
-from slidemem.errors import ConfigurationError, InvalidExport, PinBudgetError, told
+from slidemem.errors import AsyncOnly, ConfigurationError, InvalidExport, PinBudgetError, told
 from slidemem.events import Event
 from slidemem.messages import Message
 from slidemem.openai_format import Given
@@ -27,14 +27,14 @@ from slidemem.plan import pinned_tokens
 from slidemem.retention import Asked
 from slidemem.session import PROFILES, AllFigures, Layouts, Session
 from slidemem.state import Entry, Snapshot
-from slidemem.stores.base import Records, Store, Transcript, awaited
+from slidemem.stores.base import Closing, Records, Store, Transcript, awaited
 from slidemem.stores.joined import JoinedStore
 from slidemem.stores.log import LoggedTranscript, MessageLog
 from slidemem.stores.memory import MemoryStore
-from slidemem.stores.sqlite import SQLiteStore
 from slidemem.stores.url import open_store
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
 from slidemem.vectors import Embedder, Known, VectorIndex, Vectors, index_of
+from slidemem.worker import candidates, work_off
 
 _LOG = logging.getLogger("slidemem")
 _EXTRACTIVE = ExtractiveConsolidator()
@@ -54,7 +54,8 @@ class SlideMem:
         counter: what counts them: None (tiktoken's `o200k_base`, or the offline estimate where its vocabulary
             cannot be had), `"approximate"`, a model or encoding name, a function `text -> int`, or a
             `TokenCounter`.
-        store: where sessions are kept: a `Store`, or a URL (`sqlite:///chat.db`); None keeps them in this process.
+        store: where sessions are kept: a `Store`, or a URL (`sqlite:///chat.db`, `postgresql://…`, `redis://…`);
+            None keeps them in this process.
         transcript: the home of the messages, where it is apart from the rest, in the place of `store`: a
             `Transcript`, or a host's `MessageLog`.
         records: the home of the rest then, a `Records` or a store's URL; None keeps it in this process.
@@ -114,7 +115,7 @@ class SlideMem:
         self._known = Known()
         self._figures = AllFigures()
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
-        self._own: list[SQLiteStore] = []  # stores that were opened here
+        self._own: list[Closing] = []  # stores that were opened here
         self.store = self._opened(store, transcript, records)
         self._awaited = awaited(self.store)
 
@@ -159,8 +160,8 @@ class SlideMem:
             raise ConfigurationError(
                 f"a session id must not begin with {PROFILES!r}: profiles of users are kept there"
             )
-        if user_id is not None and (not isinstance(user_id, str) or not user_id):
-            raise ConfigurationError(f"a user id must be text that is not empty, got {user_id!r:.80}")
+        if user_id is not None:
+            _checked_user(user_id)
         pairs = _pairs(metadata)
         needed = pinned_tokens(Snapshot(metadata=pairs or ()), self.options, self._tally)
         if needed > self.options.archive_tokens:
@@ -178,6 +179,60 @@ class SlideMem:
     async def asessions(self) -> tuple[str, ...]:
         """Async twin of `sessions`."""
         return _talks(await self._awaited.sessions())
+
+    def consolidate_due(
+        self, limit: int | None = None, *, stop: Callable[[], bool] = lambda: False
+    ) -> tuple[str, ...]:
+        """Consolidate whatever is due in the sessions of the store: the work of a task or of a worker of your own.
+
+        Several may do so at once, on any machine. It needs the options that the sessions are used with. A session
+        that fails is told by a `postponed` event, and stays due.
+
+        Args:
+            limit: in how many sessions at most; None for all.
+            stop: asked before each session whether to stop there.
+
+        Returns:
+            Ids of the sessions in which something was consolidated.
+
+        Raises:
+            AsyncOnly: the consolidator has to be awaited.
+            ConfigurationError: the limit is no whole number of 1 or more.
+        """
+        self._check_limit(limit)
+        if getattr(self.consolidator, "async_only", False):
+            raise AsyncOnly("aconsolidate_due")
+        ids = drive(candidates(self.store, self.options), "aconsolidate_due")
+        return drive(work_off((self._reach(id_, None)[0] for id_ in ids), limit, stop), "aconsolidate_due")
+
+    async def aconsolidate_due(
+        self, limit: int | None = None, *, stop: Callable[[], bool] = lambda: False
+    ) -> tuple[str, ...]:
+        """Async twin of `consolidate_due`."""
+        self._check_limit(limit)
+        ids = await candidates(self._awaited, self.options)
+        return await work_off((self._reach(id_, None)[1] for id_ in ids), limit, stop)
+
+    def delete_user(self, user_id: str) -> tuple[str, ...]:
+        """Delete all sessions of a user for good, and what is known of the user.
+
+        A session is the user's who was named when it was last written. The user's sessions that are open go on as
+        new ones when something is appended to them.
+
+        Returns:
+            Their ids.
+
+        Raises:
+            ConfigurationError: the id is no text or empty.
+            StoreError: the store does not know whose a session is: transcript and records are apart.
+        """
+        user = _checked_user(user_id)
+        return drive(flow.erase(self.store, user, lambda id_: self._reach(id_, None)[0]), "adelete_user")
+
+    async def adelete_user(self, user_id: str) -> tuple[str, ...]:
+        """Async twin of `delete_user`."""
+        user = _checked_user(user_id)
+        return await flow.erase(self._awaited, user, lambda id_: self._reach(id_, None)[1])
 
     def restore(
         self, exported: Mapping[str, Any], session_id: str | None = None, *, replace: bool = False
@@ -230,6 +285,11 @@ class SlideMem:
             ),
         )
 
+    @staticmethod
+    def _check_limit(limit: int | None) -> None:
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise ConfigurationError(f"limit must be a whole number of 1 or more, got {limit!r:.80}")
+
     def _base(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> Session:
         return Session(
             id=session_id,
@@ -270,7 +330,7 @@ class SlideMem:
 
     def _store_of(self, given: Store | str | None) -> Store:
         store = open_store(given)
-        if isinstance(given, str) and isinstance(store, SQLiteStore):
+        if isinstance(given, str) and isinstance(store, Closing):
             self._own.append(store)
         return store
 
@@ -299,6 +359,12 @@ class SlideMem:
 def _talks(ids: Sequence[str]) -> tuple[str, ...]:
     """The ids of sessions, those of profiles left out."""
     return tuple(id_ for id_ in ids if not id_.startswith(PROFILES))
+
+
+def _checked_user(user_id: str) -> str:
+    if not isinstance(user_id, str) or not user_id:
+        raise ConfigurationError(f"a user id must be text that is not empty, got {user_id!r:.80}")
+    return user_id
 
 
 def _exported_id(exported: Mapping[str, Any]) -> str:

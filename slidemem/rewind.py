@@ -124,7 +124,11 @@ async def _rewritten(session: Session, snapshot: Snapshot, keep: int, entries: t
         return True
     rewrite = Rewrite(None, keep, entries) if keep == there else await _rewound(session, snapshot, keep, entries)
     totals = await session.store.rewrite(
-        session.id, (snapshot.record.revision, there), rewrite, session.metadata if entries else None
+        session.id,
+        (snapshot.record.revision, there),
+        rewrite,
+        session.metadata if entries else None,
+        session.user,
     )
     if totals is None:
         return False

@@ -15,8 +15,8 @@ from slidemem.plan import Layout, lay_out
 from slidemem.quote import Quote
 from slidemem.request import SummaryRequest
 from slidemem.retention import Asked
-from slidemem.state import Entry, Snapshot, with_profile
-from slidemem.stores.base import Store
+from slidemem.state import Entry, Pin, Snapshot, with_profile
+from slidemem.stores.base import Store, Together
 from slidemem.tokens import Tally
 from slidemem.vectors import Vectors
 
@@ -178,10 +178,16 @@ class Session:
 
     async def snapshot(self) -> Snapshot:
         """The session as of now, with the metadata that this caller gave."""
-        snapshot = await self.store.snapshot(self.id)
+        snapshot, profile = await self._stored()
         if self.metadata is not None:
             snapshot = replace(snapshot, metadata=self.metadata)
-        if self.user is None:
-            return snapshot
-        profile = (await self.store.held(profile_id(self.user))).pins
         return with_profile(snapshot, tuple((pin.id, pin.text) for pin in profile))
+
+    async def _stored(self) -> tuple[Snapshot, tuple[Pin, ...]]:
+        """The session as it is stored, and what is known of its user."""
+        if self.user is None:
+            return await self.store.snapshot(self.id), ()
+        profile = profile_id(self.user)
+        if isinstance(self.store, Together):
+            return await self.store.snapshot_beside(self.id, profile)
+        return await self.store.snapshot(self.id), (await self.store.held(profile)).pins

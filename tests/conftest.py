@@ -9,6 +9,19 @@ import pytest
 
 pytest.register_assert_rewrite("slidemem.contract")
 
+NO_SERVER = "no server: "
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in the last lines how many tests did not run because their server cannot be reached."""
+    reasons = [str(report.longrepr[-1]) for report in terminalreporter.stats.get("skipped", ())]
+    without = [reason.partition(NO_SERVER)[2] for reason in reasons if NO_SERVER in reason]
+    for server in sorted(set(without)):
+        terminalreporter.write_line(f"NOT RUN: {without.count(server)} tests, for want of a server: {server}.")
+        terminalreporter.write_line(
+            "Its files are left out of coverage. Start it (docs/stores.md), or set SLIDEMEM_POSTGRES, SLIDEMEM_REDIS."
+        )
+
 
 @pytest.fixture(scope="session")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

@@ -220,7 +220,7 @@ def test_replay_writes_a_page(chat: str, tmp_path: Path, capsys: Capture, flags:
     [
         pytest.param(["replay"], "the following arguments are required: FILE, --max-tokens", id="no-file"),
         pytest.param(["replay", "{chat}"], "the following arguments are required: --max-tokens", id="no-budget"),
-        pytest.param(["bogus"], "argument {demo,replay}: invalid choice: 'bogus'", id="no-such-command"),
+        pytest.param(["bogus"], "argument {demo,replay,worker}: invalid choice: 'bogus'", id="no-such-command"),
         pytest.param(["demo", "--every", "0"], "argument --every: must be a whole number of 1", id="every-0"),
         pytest.param(["demo", "--every", "x"], "argument --every: must be a whole number of 1", id="every-x"),
         pytest.param(["demo", "--max-tokens", "x"], "argument --max-tokens: invalid int value: 'x'", id="no-number"),

@@ -63,6 +63,7 @@ EFFECTS = {
     "show",
     "stores",
     "vectors",
+    "worker",
 }
 IMPURE = {"asyncio", "time", "random", "datetime", "os", "pathlib", "socket", "sqlite3", "rich"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index"}

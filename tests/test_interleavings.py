@@ -530,7 +530,7 @@ class TwoSteps(GatedStore):
     """A store that appends where it has read that the end is."""
 
     async def append(  # type: ignore[override]
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+        self, session: str, entries: Sequence[Entry], *rest: Any
     ) -> Totals:
         """Read, then write."""
         end = len(await self.read(session))
@@ -538,7 +538,7 @@ class TwoSteps(GatedStore):
         kept = self.store._sessions[session]  # type: ignore[attr-defined]
         del kept.entries[end:]
         kept.totals = Totals.of(kept.record, kept.live, kept.totals.counter)
-        return await self.store.append(session, entries, metadata)
+        return await self.store.append(session, entries, *rest)
 
 
 def blind_commit(patch: pytest.MonkeyPatch) -> None:
@@ -556,9 +556,9 @@ def blind_rewrite(patch: pytest.MonkeyPatch) -> None:
     real = MemoryStore.rewrite
 
     async def rewrite(
-        self: MemoryStore, session: str, expected: tuple[int, int], change: Rewrite, metadata: Any = None
+        self: MemoryStore, session: str, expected: tuple[int, int], change: Rewrite, *rest: Any
     ) -> Totals | None:
-        return await real(self, session, (expected[0], self._there(session).totals.next_seq), change, metadata)
+        return await real(self, session, (expected[0], self._there(session).totals.next_seq), change, *rest)
 
     patch.setattr(MemoryStore, "rewrite", rewrite)
 

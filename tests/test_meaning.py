@@ -273,6 +273,17 @@ def test_a_cleared_session_leaves_no_vector() -> None:
     memory(None).session("s").clear()
 
 
+def test_a_deleted_user_leaves_no_vector() -> None:
+    """What is deleted of a user are the vectors of the user's sessions too, and of no other's."""
+    index = OwnIndex()
+    kept = memory(index)
+    for session, owner in (("a", "meera"), ("b", "meera"), ("c", "disha")):
+        told(kept.session(session, user_id=owner))
+
+    assert {"a", "b"} == set(kept.delete_user("meera"))
+    assert [True, True, False] == [not index.kept[session] for session in ("a", "b", "c")]
+
+
 def test_a_rewind_takes_vectors_along() -> None:
     """What leaves the conversation is found by its meaning no more, and what is said instead is."""
     index = OwnIndex()

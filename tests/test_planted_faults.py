@@ -88,8 +88,8 @@ def lost_message(patch: pytest.MonkeyPatch) -> None:
     """An append that drops its last message when there are several."""
     real = MemoryStore.append
 
-    async def append(self: MemoryStore, session: str, entries: Sequence[Any], metadata: Any) -> Any:
-        return await real(self, session, entries[:-1] if len(entries) > 1 else entries, metadata)
+    async def append(self: MemoryStore, session: str, entries: Sequence[Any], *rest: Any) -> Any:
+        return await real(self, session, entries[:-1] if len(entries) > 1 else entries, *rest)
 
     patch.setattr(MemoryStore, "append", append)
 

@@ -210,7 +210,7 @@ def test_a_url_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("chat.db", "this text is no URL"),
         ("me:secret@host/db", "this text is no URL"),
         ("me:secret://host", "this text is no URL"),
-        ("redis://me:secret@host/0", "store redis://… is not known"),
+        ("mysql://me:secret@host/0", "store mysql://… is not known"),
         ("mysql://me:sec/ret@host?password=secret", "store mysql://… is not known"),
         ("sqlite://chat.db", "a sqlite URL has a path and nothing else"),
         ("sqlite:///chat.db?secret", "a sqlite URL has a path and nothing else"),
@@ -265,7 +265,7 @@ def test_an_empty_file_becomes_a_database(path: Path, make: Making, other: sqlit
     assert 0 == path.stat().st_size
     say(make(), "hello")
 
-    assert 2 == number(other, "PRAGMA user_version")
+    assert 3 == number(other, "PRAGMA user_version")
     assert 0x736C6D6D == number(other, "PRAGMA application_id")
     assert ["hello"] == said(make())
 
@@ -287,7 +287,7 @@ def test_an_older_database_is_upgraded_once(
         heard = [found.result() for found in [pool.submit(open_) for _ in range(8)]]
 
     assert [["hello"]] * 8 == heard
-    assert (3, 1) == (number(other, "PRAGMA user_version"), number(other, "SELECT COUNT(*) FROM upgraded"))
+    assert (4, 1) == (number(other, "PRAGMA user_version"), number(other, "SELECT COUNT(*) FROM upgraded"))
 
 
 def test_messages_of_the_first_schema_are_indexed(path: Path, make: Making, other: sqlite3.Connection) -> None:
@@ -295,7 +295,10 @@ def test_messages_of_the_first_schema_are_indexed(path: Path, make: Making, othe
     first = SlideMem(max_tokens=900, counter=len, store=make()).session("s")
     first.append([{"role": "user", "content": "The barometer fell."}, {"role": "assistant", "content": "Indeed."}])
     expected = [(hit.seq, hit.score) for hit in first.search("barometer")]
-    other.executescript("DROP TABLE documents; DROP TABLE postings; PRAGMA user_version = 1")
+    other.executescript(
+        "DROP TABLE documents; DROP TABLE postings; DROP INDEX sessions_by_user;"
+        " ALTER TABLE sessions DROP COLUMN user; PRAGMA user_version = 1"
+    )
 
     again = SlideMem(max_tokens=900, counter=len, store=SQLiteStore(path)).session("s")
     assert expected == [(hit.seq, hit.score) for hit in again.search("barometer")]
@@ -323,7 +326,7 @@ def test_a_newer_database_is_refused(make: Making, other: sqlite3.Connection) ->
     other.execute("PRAGMA user_version = 7")
 
     with pytest.raises(
-        StoreError, match=r"its schema is version 7 and this slidemem knows versions up to 2.*upgrade"
+        StoreError, match=r"its schema is version 7 and this slidemem knows versions up to 3.*upgrade"
     ):
         make()
     assert 7 == number(other, "PRAGMA user_version")
@@ -883,7 +886,7 @@ def test_the_face_is_for_stores_that_do_not_suspend() -> None:
     """One that does is refused, with the name of the method."""
 
     class Suspending(MemoryStore):
-        async def sessions(self) -> tuple[str, ...]:
+        async def sessions(self, user: str | None = None) -> tuple[str, ...]:
             await asyncio.sleep(0)
             return ()
 

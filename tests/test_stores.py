@@ -29,6 +29,7 @@ from slidemem.state import (
 )
 from slidemem.stores.base import Store
 from slidemem.stores.memory import MemoryStore
+from slidemem.stores.parsed import Latest, Parsed
 from slidemem.stores.sqlite import SQLiteStore
 from slidemem.stores.text import TextRecords
 
@@ -149,24 +150,38 @@ class TestSQLiteAwaited(TestSQLiteOnAFile):
         return self.make().for_async()
 
 
+def test_the_sessions_read_last_are_remembered() -> None:
+    """What a session held is known by its id, whatever its epoch, until more have been read than are remembered."""
+    latest = Latest(remember=2)
+    for at, id_ in enumerate("abc"):
+        latest.put(id_, Parsed(at, Record(at)))
+
+    assert [None, Parsed(1, Record(1)), Parsed(2, Record(2))] == [latest.last(id_) for id_ in "abc"]
+    assert [None, Parsed(2, Record(2))] == [latest.get("c", 1), latest.get("c", 2)]
+
+
 # ---------------------------------------------------------------------- planted faults
 
 
 class Adding(MemoryStore):
     """Keeps what is sent twice twice."""
 
-    async def append(self, session: str, entries: Sequence[Entry], metadata: Metadata | None = None) -> Totals:
+    async def append(
+        self, session: str, entries: Sequence[Entry], metadata: Metadata | None = None, user: str | None = None
+    ) -> Totals:
         """Each message without its id, and then with it."""
         bare = [replace(entry, message=replace(entry.message, id=None)) for entry in entries]
-        return await super().append(session, bare, metadata)
+        return await super().append(session, bare, metadata, user)
 
 
 class Describing(MemoryStore):
     """Forgets the metadata of an append that brings none."""
 
-    async def append(self, session: str, entries: Sequence[Entry], metadata: Metadata | None = None) -> Totals:
+    async def append(
+        self, session: str, entries: Sequence[Entry], metadata: Metadata | None = None, user: str | None = None
+    ) -> Totals:
         """Metadata are always replaced."""
-        return await super().append(session, entries, metadata or ())
+        return await super().append(session, entries, metadata or (), user)
 
 
 class Trimming(MemoryStore):
@@ -214,10 +229,10 @@ class Releasing(MemoryStore):
 class Reordering(MemoryStore):
     """Moves a pin that is replaced to the end."""
 
-    async def pin(self, session: str, pin: Pin) -> None:
+    async def pin(self, session: str, pin: Pin, user: str | None = None) -> None:
         """The old one goes, the new one comes."""
         await self.unpin(session, pin.id)
-        await super().pin(session, pin)
+        await super().pin(session, pin, user)
 
 
 class Counting(MemoryStore):
@@ -232,21 +247,31 @@ class Rewriting(MemoryStore):
     """Rewrites a session to which messages were appended meanwhile."""
 
     async def rewrite(
-        self, session: str, expected: tuple[int, int], rewrite: Rewrite, metadata: Metadata | None = None
+        self,
+        session: str,
+        expected: tuple[int, int],
+        rewrite: Rewrite,
+        metadata: Metadata | None = None,
+        user: str | None = None,
     ) -> Totals | None:
         """Only the revision is looked at."""
         length = (await self.snapshot(session)).totals.next_seq
-        return await super().rewrite(session, (expected[0], length), rewrite, metadata)
+        return await super().rewrite(session, (expected[0], length), rewrite, metadata, user)
 
 
 class Clinging(MemoryStore):
     """Keeps pins whose source is closed."""
 
     async def rewrite(
-        self, session: str, expected: tuple[int, int], rewrite: Rewrite, metadata: Metadata | None = None
+        self,
+        session: str,
+        expected: tuple[int, int],
+        rewrite: Rewrite,
+        metadata: Metadata | None = None,
+        user: str | None = None,
     ) -> Totals | None:
         """Nothing is unpinned."""
-        return await super().rewrite(session, expected, replace(rewrite, unpinned=()), metadata)
+        return await super().rewrite(session, expected, replace(rewrite, unpinned=()), metadata, user)
 
 
 class Reviving(MemoryStore):
@@ -278,7 +303,7 @@ class Rewinding(MemoryStore):
 class Listing(MemoryStore):
     """Lists sessions that hold nothing."""
 
-    async def sessions(self) -> tuple[str, ...]:
+    async def sessions(self, user: str | None = None) -> tuple[str, ...]:
         """Every id that was ever used."""
         return tuple(self._sessions)
 

@@ -160,6 +160,46 @@ class StoreContract(PostingsContract):
 
         self.run(body())
 
+    def test_sessions_of_a_user_are_told(self) -> None:
+        """Who was named last by an append, a pin or a rewrite has the session; who is not named changes nothing."""
+
+        async def body() -> None:
+            store = self.store()
+            await store.append("a", talk(1), None, "ann '\0\ud83d")
+            await store.pin("b", Pin("p", "tea"), "ann '\0\ud83d")
+            await store.append("c", talk(1))
+            await store.rewrite("c", (0, 1), Rewrite(None, 1, tuple(talk(1))), None, "bob")
+            await store.append("d", talk(1), [], "ann '\0\ud83d")
+            await store.append("d", talk(1), None, "bob")
+            for id_ in "abcd":
+                await store.append(id_, talk(2)[1:])
+                await store.pin(id_, Pin("q", "milk"))
+
+            assert ("a", "b") == await store.sessions("ann '\0\ud83d")
+            assert ("c", "d") == await store.sessions("bob")
+            assert () == await store.sessions("ann")
+            assert ("a", "b", "c", "d") == await store.sessions()
+
+        self.run(body())
+
+    def test_a_cleared_session_is_nobodys(self) -> None:
+        """It is the user's of whoever goes on with it; one that holds nothing but is a user's is told too."""
+
+        async def body() -> None:
+            store = self.store()
+            for id_ in "ab":
+                await store.append(id_, talk(1), None, "ann")
+            await store.append("c", [], None, "ann")
+            await store.clear("a")
+            assert ("b", "c") == await store.sessions("ann")
+
+            await store.append("a", talk(1), None, "bob")
+            assert (("a",), ("b", "c")) == (await store.sessions("bob"), await store.sessions("ann"))
+            await store.restore("b", (0, 1), Whole())
+            assert ("b", "c") == await store.sessions("ann")
+
+        self.run(body())
+
     # -------------------------------------------------------------- everybody at once
 
     def test_a_snapshot_is_of_one_instant(self) -> None:

@@ -126,7 +126,11 @@ class Store(Transcript, Records, Postings, Protocol):
     """All capabilities, each change atomic over all of them."""
 
     async def append(
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals:
         """Add messages at the end, all or none, and move the session's totals by them.
 
@@ -136,10 +140,15 @@ class Store(Transcript, Records, Postings, Protocol):
             session: its id; a new one begins empty.
             entries: in order; their `seq` is ignored.
             metadata: the session's metadata from now on; None leaves it.
+            user: whose session it is from now on; None leaves it.
 
         Returns:
             The totals with them; the last of them has the `seq` before `next_seq`.
         """
+        ...
+
+    async def pin(self, session: str, pin: Pin, user: str | None = None) -> None:
+        """See `Records.pin`; whose session it is from now on, None leaves it."""
         ...
 
     async def keys(self, session: str) -> tuple[Key, ...]:
@@ -167,6 +176,7 @@ class Store(Transcript, Records, Postings, Protocol):
         expected: tuple[int, int],
         rewrite: Rewrite,
         metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals | None:
         """Close the messages from `rewrite.keep` on, as one branch, and add others in their place.
 
@@ -177,6 +187,7 @@ class Store(Transcript, Records, Postings, Protocol):
             expected: revision of the record, and number of messages, that the rewrite was planned on.
             rewrite: what changes; all of it, or nothing.
             metadata: the session's metadata from now on; None leaves it.
+            user: whose session it is from now on; None leaves it.
 
         Returns:
             The totals with it; None when the session has moved on and nothing was changed.
@@ -201,8 +212,12 @@ class Store(Transcript, Records, Postings, Protocol):
         """
         ...
 
-    async def sessions(self) -> tuple[str, ...]:
-        """Ids of the sessions that hold anything, in the order in which they began."""
+    async def sessions(self, user: str | None = None) -> tuple[str, ...]:
+        """Ids of sessions, in the order in which they began.
+
+        Args:
+            user: None for all that hold anything; else those that are this user's, whatever they hold.
+        """
         ...
 
 
@@ -215,6 +230,38 @@ class Blocking(Protocol):
 
     def for_async(self) -> Any:
         """The face that async callers use, which does the same work without holding their event loop."""
+        ...
+
+
+@runtime_checkable
+class Together(Protocol):
+    """A store that reads a session and the pins of another, its user's profile, in one go."""
+
+    async def snapshot_beside(self, session: str, other: str) -> tuple[Snapshot, tuple[Pin, ...]]:
+        """The session's snapshot, and the pins of the other, as of one instant."""
+        ...
+
+
+@runtime_checkable
+class Loaded(Protocol):
+    """A store that knows which sessions hold much, without reading each."""
+
+    async def loaded(self, tokens: int, turns: int | None) -> tuple[str, ...]:
+        """Ids of the sessions whose live messages, with what the record adds, take so many tokens or more.
+
+        Args:
+            tokens: by the sums of the store.
+            turns: those with more live turns are told too; None for no such limit.
+        """
+        ...
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A store that holds something open: a file, or connections."""
+
+    def close(self) -> None:
+        """Let go of what sync callers and worker threads hold open."""
         ...
 
 

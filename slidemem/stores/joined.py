@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from slidemem.archive import Segment
+from slidemem.errors import StoreError
 from slidemem.index import MOST
 from slidemem.messages import digest
 from slidemem.recall import Document, Matches
@@ -57,7 +58,11 @@ class JoinedStore:
     # -------------------------------------------------------------- transcript
 
     async def append(
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,  # noqa: ARG002  # the protocol's
     ) -> Totals:
         """See `Store.append`; a message that is there already is looked for among the live ones.
 
@@ -126,7 +131,7 @@ class JoinedStore:
         """See `Records.segment`."""
         return await self.records.segment(session, id_)
 
-    async def pin(self, session: str, pin: Pin) -> None:
+    async def pin(self, session: str, pin: Pin, user: str | None = None) -> None:  # noqa: ARG002  # the protocol's
         """See `Records.pin`."""
         await self.records.pin(session, pin)
 
@@ -165,6 +170,7 @@ class JoinedStore:
         expected: tuple[int, int],
         rewrite: Rewrite,
         metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals | None:
         """See `Store.rewrite`; an append that comes between the look and the change is closed with the rest."""
         now = await self.snapshot(session)
@@ -176,7 +182,7 @@ class JoinedStore:
         left = rewrite.entries if record is None else await self._exchanged(session, rewrite)
         for id_ in rewrite.unpinned:
             await self.records.unpin(session, id_)
-        return await self.append(session, left, metadata)
+        return await self.append(session, left, metadata, user)
 
     async def _exchanged(self, session: str, rewrite: Rewrite) -> tuple[Entry, ...]:
         """What is still to be appended when the messages that leave have left."""
@@ -211,8 +217,15 @@ class JoinedStore:
         record = replace(whole.record, revision=max(expected[0], whole.record.revision) + 1)
         return await self.records.commit(session, expected[0], Change(record, (), whole.segments, whole.pins))
 
-    async def sessions(self) -> tuple[str, ...]:
-        """None: who owns the transcript knows its sessions."""
+    async def sessions(self, user: str | None = None) -> tuple[str, ...]:
+        """None: who owns the transcript knows its sessions.
+
+        Raises:
+            StoreError: a user is named: parts do not know whose a session is.
+        """
+        if user is not None:
+            advice = "clear the user's sessions one by one, in the host that knows them"
+            raise StoreError("of a transcript and records apart", "it does not know whose a session is", advice)
         return ()
 
     async def _looked_at(self, session: str) -> tuple[Held, tuple[Entry, ...]]:

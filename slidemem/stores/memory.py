@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from slidemem.archive import Segment
 from slidemem.index import MOST, Index
@@ -31,6 +32,7 @@ from slidemem.state import (
 
 @dataclass(slots=True)
 class _Session:
+    began: int = 0  # its place among the sessions
     entries: list[Entry] = field(default_factory=list[Entry])
     said: dict[str, str] = field(default_factory=dict[str, str])  # digest by the host's id
     branches: list[Branch] = field(default_factory=list[Branch])
@@ -38,6 +40,7 @@ class _Session:
     totals: Totals = field(default_factory=Totals)
     pins: dict[str, Pin] = field(default_factory=dict[str, Pin])
     metadata: tuple[tuple[str, str], ...] = ()
+    user: str | None = None
     segments: dict[str, Segment] = field(default_factory=dict[str, Segment])
     lease: Lease | None = None
     index: Index = field(default_factory=Index)
@@ -91,6 +94,11 @@ class _Session:
         self._say()
         self.totals = replace(self.totals, next_seq=len(self.entries))
 
+    def told(self, metadata: Sequence[tuple[str, str]] | None, user: str | None) -> None:
+        """Keep metadata and user where they are given."""
+        self.metadata = self.metadata if metadata is None else tuple(metadata)
+        self.user = self.user if user is None else user
+
     def become(self, record: Record) -> None:
         """Take a record that was rewound, with the sums of what is live then."""
         self.record, self.lease = record, None
@@ -106,6 +114,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
+        self._gone: dict[bytes, _Session] = {}  # cleared ones, of which their revision is known
+        self._next = 0
         self._lock = threading.Lock()
         self.rows_read = 0
 
@@ -115,14 +125,17 @@ class MemoryStore:
     # -------------------------------------------------------------- transcript
 
     async def append(
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals:
         """See `Store.append`."""
         with self._lock:
             kept = self._begun(session)
             kept.add(entries)
-            if metadata is not None:
-                kept.metadata = tuple(metadata)
+            kept.told(metadata, user)
             return kept.totals
 
     async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
@@ -197,10 +210,12 @@ class MemoryStore:
         with self._lock:
             return self._there(session).segments.get(id_)
 
-    async def pin(self, session: str, pin: Pin) -> None:
+    async def pin(self, session: str, pin: Pin, user: str | None = None) -> None:
         """See `Records.pin`."""
         with self._lock:
-            self._begun(session).pins[pin.id] = pin
+            kept = self._begun(session)
+            kept.pins[pin.id] = pin
+            kept.told(None, user)
 
     async def unpin(self, session: str, id_: str) -> bool:
         """See `Records.unpin`."""
@@ -227,8 +242,9 @@ class MemoryStore:
     async def clear(self, session: str) -> None:
         """See `Records.clear`."""
         with self._lock:
-            revision = self._there(session).record.revision
-            self._sessions[session] = _Session(record=Record(revision=revision + 1))
+            was = self._begun(session)
+            del self._sessions[session]
+            self._gone[_buried(session)] = _Session(was.began, record=Record(revision=was.record.revision + 1))
 
     # -------------------------------------------------------------- all together
 
@@ -264,6 +280,7 @@ class MemoryStore:
         expected: tuple[int, int],
         rewrite: Rewrite,
         metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals | None:
         """See `Store.rewrite`."""
         with self._lock:
@@ -277,8 +294,7 @@ class MemoryStore:
             for id_ in rewrite.unpinned:
                 kept.pins.pop(id_, None)
             kept.add(rewrite.entries)
-            if metadata is not None:
-                kept.metadata = tuple(metadata)
+            kept.told(metadata, user)
             return kept.totals
 
     async def whole(self, session: str) -> Whole:
@@ -301,9 +317,11 @@ class MemoryStore:
             if (there.record.revision, there.totals.next_seq) != expected:
                 return False
             kept = _Session(
+                began=self._begun(session).began,
                 branches=list(whole.branches),
                 pins={pin.id: pin for pin in whole.pins},
                 metadata=whole.metadata,
+                user=there.user,
                 segments={segment.id: segment for segment in whole.segments},
             )
             kept.fill(whole.entries)
@@ -311,22 +329,32 @@ class MemoryStore:
             self._sessions[session] = kept
             return True
 
-    async def sessions(self) -> tuple[str, ...]:
+    async def sessions(self, user: str | None = None) -> tuple[str, ...]:
         """See `Store.sessions`."""
         with self._lock:
-            return tuple(id_ for id_, kept in self._sessions.items() if _holds(kept))
+            found = sorted(self._sessions.items(), key=lambda item: item[1].began)
+            return tuple(id_ for id_, kept in found if (_holds(kept) if user is None else kept.user == user))
 
     def _there(self, session: str) -> _Session:
         """The session, or an empty one that is not kept."""
-        return self._sessions.get(session) or _Session()
+        return self._sessions.get(session) or self._gone.get(_buried(session)) or _Session()
 
     def _begun(self, session: str) -> _Session:
-        return self._sessions.setdefault(session, _Session())
+        kept = self._sessions.get(session) or self._gone.pop(_buried(session), None)
+        if kept is None:
+            kept, self._next = _Session(self._next), self._next + 1
+        self._sessions[session] = kept
+        return kept
 
     def _read(self, session: str, start: int, end: int | None) -> tuple[Entry, ...]:
         rows = tuple(self._there(session).entries[start:end])
         self.rows_read += len(rows)
         return rows
+
+
+def _buried(session: str) -> bytes:
+    """What stands for the id of a cleared session."""
+    return sha256(session.encode("utf-8", "surrogatepass")).digest()
 
 
 def _holds(kept: _Session) -> bool:

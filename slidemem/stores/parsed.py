@@ -42,6 +42,11 @@ class Latest:
             parsed = self._kept.get(session)
             return parsed if parsed is not None and parsed.epoch == epoch else None
 
+    def last(self, session: str) -> Parsed | None:
+        """What a session held when it was read last, if it is remembered."""
+        with self._lock:
+            return self._kept.get(session)
+
     def put(self, session: str, parsed: Parsed) -> None:
         """Remember what a session held."""
         with self._lock:

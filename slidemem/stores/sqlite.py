@@ -111,13 +111,16 @@ class SQLiteStore:
     # -------------------------------------------------------------- transcript
 
     async def append(
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals:
         """See `Store.append`."""
         with self._here.connections.writing() as db:
             row = rows.begun(db, session)
-            if metadata is not None:
-                rows.describe(db, row.n, metadata)
+            rows.tell(db, row.n, metadata, user)
             return rows.add(db, row.n, row.totals, entries)
 
     async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
@@ -189,10 +192,12 @@ class SQLiteStore:
         with self._here.connections.reading() as db:
             return rows.segment(db, rows.there(db, session).n, id_)
 
-    async def pin(self, session: str, pin: Pin) -> None:
+    async def pin(self, session: str, pin: Pin, user: str | None = None) -> None:
         """See `Records.pin`."""
         with self._here.connections.writing() as db:
-            rows.put_pins(db, rows.begun(db, session).n, [pin])
+            n = rows.begun(db, session).n
+            rows.put_pins(db, n, [pin])
+            rows.tell(db, n, None, user)
 
     async def unpin(self, session: str, id_: str) -> bool:
         """See `Records.unpin`."""
@@ -223,6 +228,7 @@ class SQLiteStore:
             row = rows.begun(db, session)
             rows.empty(db, row.n)
             rows.put_record(db, row.n, Record(revision=row.revision + 1))
+            rows.bury(db, row.n, session)
         here.latest.drop(session)
         here.connections.settle()
 
@@ -256,6 +262,7 @@ class SQLiteStore:
         expected: tuple[int, int],
         rewrite: Rewrite,
         metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals | None:
         """See `Store.rewrite`."""
         with self._here.connections.writing() as db:
@@ -270,8 +277,7 @@ class SQLiteStore:
                 totals = rows.live_sums(db, row.n, rewrite.record, totals.counter)
                 rows.sum_up(db, row.n, totals)
             rows.unpin(db, row.n, rewrite.unpinned)
-            if metadata is not None:
-                rows.describe(db, row.n, metadata)
+            rows.tell(db, row.n, metadata, user)
             return rows.add(db, row.n, totals, rewrite.entries)
 
     async def whole(self, session: str) -> Whole:
@@ -306,10 +312,10 @@ class SQLiteStore:
             rows.sum_up(db, n, rows.live_sums(db, n, record, whole.entries[-1].counter if whole.entries else ""))
             return True
 
-    async def sessions(self) -> tuple[str, ...]:
+    async def sessions(self, user: str | None = None) -> tuple[str, ...]:
         """See `Store.sessions`."""
         with self._here.connections.reading() as db:
-            return rows.sessions(db)
+            return rows.sessions(db, user)
 
     @property
     def _here(self) -> _Here:

@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from random import getrandbits
 from typing import Any, Final, NamedTuple
 
@@ -52,8 +53,8 @@ def there(db: sqlite3.Connection, session: str) -> Row:
     """The row of a session, or that of none."""
     found = db.execute(
         "SELECT n, epoch, revision, boundary, next_seq, live_tokens, live_turns, anchor_tokens, overhead_tokens,"
-        " counter, holder, until, metadata FROM sessions WHERE id = ?",
-        (_blob(session),),
+        " counter, holder, until, metadata FROM sessions WHERE id IN (?, ?)",
+        (_blob(session), _buried(session)),
     ).fetchone()
     if found is None:
         return Row()
@@ -76,6 +77,8 @@ def begun(db: sqlite3.Connection, session: str) -> Row:
     """
     row = there(db, session)
     if row.n:
+        if not row.metadata and not row.totals.next_seq:
+            db.execute("UPDATE sessions SET id = ? WHERE n = ?", (_blob(session), row.n))  # it may be buried
         return row
     db.execute("INSERT INTO sessions(id, epoch) VALUES(?, ?)", (_blob(session), getrandbits(48)))
     return there(db, session)
@@ -89,6 +92,19 @@ def moved(db: sqlite3.Connection, n: int) -> None:
 def describe(db: sqlite3.Connection, n: int, metadata: Sequence[tuple[str, str]]) -> None:
     """Store metadata."""
     db.execute("UPDATE sessions SET metadata = ? WHERE n = ?", (json.dumps(list(metadata)), n))
+
+
+def tell(db: sqlite3.Connection, n: int, metadata: Sequence[tuple[str, str]] | None, user: str | None) -> None:
+    """Store metadata, and whose session it is, where they are given."""
+    if metadata is not None:
+        describe(db, n, metadata)
+    if user is not None:
+        db.execute("UPDATE sessions SET user = ? WHERE n = ?", (_blob(user), n))
+
+
+def bury(db: sqlite3.Connection, n: int, session: str) -> None:
+    """Put a digest in the place of a session's id, and forget whose it is: only the revision is left to be found."""
+    db.execute("UPDATE sessions SET id = ?, user = NULL WHERE n = ?", (_buried(session), n))
 
 
 def sum_up(db: sqlite3.Connection, n: int, totals: Totals) -> Totals:
@@ -115,8 +131,11 @@ def lease(db: sqlite3.Connection, n: int, given: Lease | None) -> None:
     db.execute("UPDATE sessions SET holder = ?, until = ? WHERE n = ?", (holder, until, n))
 
 
-def sessions(db: sqlite3.Connection) -> tuple[str, ...]:
-    """Ids of the sessions that hold anything, as they began."""
+def sessions(db: sqlite3.Connection, user: str | None = None) -> tuple[str, ...]:
+    """Ids of the sessions that hold anything, or of all that are a user's, as they began."""
+    if user is not None:
+        found = db.execute("SELECT id FROM sessions WHERE user = ? ORDER BY n", (_blob(user),))
+        return tuple(_text(id_) for (id_,) in found)
     found = db.execute(
         "SELECT id FROM sessions WHERE segments > 0 OR metadata <> '[]'"
         " OR EXISTS (SELECT 1 FROM messages WHERE session = sessions.n)"
@@ -385,6 +404,11 @@ def empty(db: sqlite3.Connection, n: int) -> None:
     ):
         db.execute(statement, (n,))
     sum_up(db, n, Totals())
+
+
+def _buried(session: str) -> bytes:
+    """What stands for the id of a cleared session: no text, which has no such first byte."""
+    return b"\xff" + sha256(_blob(session)).digest()
 
 
 def _blob(text: str) -> bytes:

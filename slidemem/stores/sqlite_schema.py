@@ -133,9 +133,16 @@ def _second(db: sqlite3.Connection) -> None:
         postings.put(db, n, seq, post_of(from_json(json.loads(message)), at))
 
 
+def _third(db: sqlite3.Connection) -> None:
+    """Whose a session is; of those that are there nobody knows."""
+    db.execute("ALTER TABLE sessions ADD COLUMN user BLOB")
+    db.execute("CREATE INDEX sessions_by_user ON sessions(user) WHERE user IS NOT NULL")
+
+
 _UPGRADES: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _first,
     _second,
+    _third,
 )  # each makes version n + 1 of version n
 
 

@@ -55,10 +55,14 @@ class Threaded:
     # -------------------------------------------------------------- transcript
 
     async def append(
-        self, session: str, entries: Sequence[Entry], metadata: Sequence[tuple[str, str]] | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals:
         """See `Store.append`."""
-        return await self._run(self._store.append, session, entries, metadata)
+        return await self._run(self._store.append, session, entries, metadata, user)
 
     async def read(self, session: str, start: int = 0, end: int | None = None) -> tuple[Entry, ...]:
         """See `Transcript.read`."""
@@ -106,9 +110,9 @@ class Threaded:
         """See `Records.segment`."""
         return await self._run(self._store.segment, session, id_)
 
-    async def pin(self, session: str, pin: Pin) -> None:
+    async def pin(self, session: str, pin: Pin, user: str | None = None) -> None:
         """See `Records.pin`."""
-        await self._run(self._store.pin, session, pin)
+        await self._run(self._store.pin, session, pin, user)
 
     async def unpin(self, session: str, id_: str) -> bool:
         """See `Records.unpin`."""
@@ -142,9 +146,10 @@ class Threaded:
         expected: tuple[int, int],
         rewrite: Rewrite,
         metadata: Sequence[tuple[str, str]] | None = None,
+        user: str | None = None,
     ) -> Totals | None:
         """See `Store.rewrite`."""
-        return await self._run(self._store.rewrite, session, expected, rewrite, metadata)
+        return await self._run(self._store.rewrite, session, expected, rewrite, metadata, user)
 
     async def whole(self, session: str) -> Whole:
         """See `Store.whole`."""
@@ -154,6 +159,6 @@ class Threaded:
         """See `Store.restore`."""
         return await self._run(self._store.restore, session, expected, whole)
 
-    async def sessions(self) -> tuple[str, ...]:
+    async def sessions(self, user: str | None = None) -> tuple[str, ...]:
         """See `Store.sessions`."""
-        return await self._run(self._store.sessions)
+        return await self._run(self._store.sessions, user)

@@ -11,7 +11,7 @@ from slidemem.stores.memory import MemoryStore
 
 _KNOWN: Final = (
     "sqlite:///chat.db (a file beside the process), sqlite:////var/lib/chat.db (an absolute path), "
-    "sqlite:// (in memory)"
+    "sqlite:// (in memory), postgresql://user:password@host:port/database, redis://host:port/0 and rediss://"
 )
 
 
@@ -20,10 +20,12 @@ def open_store(given: Store | str | None) -> Store:
 
     Args:
         given: None for one in this process, a `Store`, or a URL: `sqlite:///relative.db`, `sqlite:////absolute.db`,
-            and in memory `sqlite://` or `sqlite:///:memory:`. The path stands in the URL as it is, not encoded.
+            and in memory `sqlite://` or `sqlite:///:memory:`, the path as it is, not encoded; `postgresql://` as
+            libpq takes it, `redis://` and `rediss://` as redis-py does.
 
     Raises:
         ConfigurationError: the object lacks methods of a store, or the URL names none that is known.
+        MissingExtra: what the URL's store needs is not installed.
         StoreError: the URL's file cannot be used.
     """
     if given is None:
@@ -52,6 +54,10 @@ def _of_url(url: str) -> Store:
     scheme, found, place = url.partition("://")
     if not found or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
         raise ConfigurationError(f"store must be a Store or a URL, and this text is no URL; known are {_KNOWN}")
+    if scheme in {"postgresql", "postgres"}:
+        return _postgres(url)
+    if scheme in {"redis", "rediss"}:
+        return _redis(url)
     if scheme != "sqlite":  # the rest is not shown: passwords stand there
         raise ConfigurationError(f"store {scheme}://… is not known; known are {_KNOWN}")
     if place in {"", "/", "/:memory:"}:
@@ -65,3 +71,15 @@ def _sqlite(path: str | None) -> Store:
     from slidemem.stores.sqlite import SQLiteStore  # noqa: PLC0415  # a Python may come without its sqlite3
 
     return SQLiteStore(path)
+
+
+def _postgres(url: str) -> Store:
+    from slidemem.stores.postgres import PostgresStore  # noqa: PLC0415  # needs an extra
+
+    return PostgresStore(url)
+
+
+def _redis(url: str) -> Store:
+    from slidemem.stores.redis import RedisStore  # noqa: PLC0415  # needs an extra
+
+    return RedisStore(url)
