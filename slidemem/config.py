@@ -31,6 +31,8 @@ class Options(BaseModel):
         count_system: whether the system prompt counts against the budget.
         archive_share: upper limit of archive and pins together, as a share of usable, or in tokens (int).
         recall_share: kept free for recall once something is archived, as a share of usable, or in tokens.
+        recall_scope: whose old messages are quoted and searched: those of the `session`, or of all sessions of its
+            `user`, where it has a `user_id`.
         compact_at: share of the window's allotment at which consolidation starts.
         compact_to: share of the window's allotment down to which it goes.
         keep_turns: newest turns that stay verbatim while they fit.
@@ -62,6 +64,7 @@ class Options(BaseModel):
     count_system: StrictBool = True
     archive_share: Share = 0.15
     recall_share: Share = 0.25
+    recall_scope: Literal["session", "user"] = "session"
     compact_at: Fraction = 0.9
     compact_to: Fraction = 0.5
     keep_turns: Positive = 1

@@ -71,7 +71,8 @@ async def context(
     )
     layout = session.lay_out(snapshot, call.pending)
     composition = compose(snapshot, layout, session.options, session.tally, call)
-    question = question_of(snapshot, layout, composition, call, query, session.options)
+    others = bool(session.scope)
+    question = question_of(snapshot, layout, composition, call, query, session.options, others=others)
     composed = await recollected(session, composition, question) if question else composition.context
     shown = sum(map(session.tally, call.system)) if session.options.count_system else 0
     session.layouts.take(session.id, shown + reserve)

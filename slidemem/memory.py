@@ -117,6 +117,10 @@ class SlideMem:
         self._tally = Tally(resolve_counter(counter), self._counter_failed)
         self._own: list[Closing] = []  # stores that were opened here
         self.store = self._opened(store, transcript, records)
+        if self.options.recall_scope == "user" and isinstance(self.store, JoinedStore):
+            raise ConfigurationError(
+                'recall_scope="user" needs a store that knows whose a session is: give a store, not parts of one'
+            )
         self._awaited = awaited(self.store)
 
     def __enter__(self) -> SlideMem:  # noqa: PYI034  # typing.Self is of Python 3.11

@@ -57,8 +57,15 @@ class Question:
     allotments: tuple[int, ...]
 
 
-def question_of(
-    snapshot: Snapshot, layout: Layout, composition: Composition, call: Call, query: str | None, options: Options
+def question_of(  # noqa: PLR0913  # what a context is made of
+    snapshot: Snapshot,
+    layout: Layout,
+    composition: Composition,
+    call: Call,
+    query: str | None,
+    options: Options,
+    *,
+    others: bool = False,
 ) -> Question | None:
     """What is asked; None when nothing is, or nothing is out of sight, or recall is off.
 
@@ -69,8 +76,10 @@ def question_of(
         call: arguments of the read.
         query: the question where it is another than the newest user message; "" for none.
         options: of the memory.
+        others: whether other sessions may hold an answer, which are always out of sight.
     """
-    hidden = composition.context.receipt.covered or composition.context.receipt.left_out
+    receipt = composition.context.receipt
+    hidden = receipt.covered or receipt.left_out or others
     if query == "" or not hidden or not options.recall_tokens:
         return None
     stored = snapshot.totals.next_seq

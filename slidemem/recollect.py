@@ -6,7 +6,8 @@ What a question is, and where quotes stand, is `question.py`'s; what they are wo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from dataclasses import replace
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from slidemem.compose import Composition, Context
@@ -27,6 +28,8 @@ from slidemem.units import runs
 _AROUND: Final = 16  # messages before and after one of a tool's, among which its call and results are looked for
 _MOST: Final = 400  # messages that are read for a question
 _EXCERPT: Final = 100  # words of a long message that are quoted
+_OTHERS: Final = 50  # of the user's other sessions that are looked through, the latest
+EVERYTHING: Final = 2**62  # beyond every `seq`
 _FRAME: Final = 3  # words that a quote takes besides
 _SPARE: Final = 1.2  # words that are read for each token that there is: some quotes do not fit, or say nothing new
 
@@ -67,26 +70,39 @@ async def _candidates(session: Session, composition: Composition, question: Ques
     """What may be quoted, best first: messages before the question that the context does not show, and lines."""
     receipt = composition.context.receipt
     lines = tuple(line for line in lines_of(composition.archive) if line not in composition.context.head)
-    ranking = await places(session, question.text, question.before, lines)
+    own = await places(session, question.text, question.before, lines)
     shown = set(receipt.shown)
-    hidden = list(_enough((found for found in ranking if found.place not in shown), question.allotments[0]))
-    picked = {entry.seq: entry for entry in await session.store.pick(session.id, [at for at in hidden if at >= 0])}
-    found: dict[int, Quote] = {}
-    for place in hidden:
+    ranking = [found for found in own if found.place not in shown]
+    sittings = await elsewhere(session, question.text)
+    if sittings:
+        ranking = sorted([*ranking, *chain.from_iterable(sittings.values())], key=lambda found: -found.score)
+    hidden = list(_enough(ranking, question.allotments[0]))
+    picked = {id_: await picked_in(session, id_, hidden) for id_ in {found.session for found in hidden}}
+    order = {id_: at - len(sittings) for at, id_ in enumerate(sittings)}
+    quotes: dict[tuple[str, int], Quote] = {}
+    for place, _, _, id_ in hidden:
         line = line_at(place)
         if line is not None:
-            found[place] = Quote(place, "note", "", lines[line])
-        elif place in picked:
-            run = await _run(session, picked[place], question.before)
-            found.setdefault(run[0].seq, quote_of(session, run, question.text))
-    return tuple(found.values())
+            quotes["", place] = Quote(place, "note", "", lines[line])
+        elif place in picked[id_]:
+            before = question.before if id_ == session.id else picked[id_][place].seq + _AROUND
+            run = await _run(session, id_, picked[id_][place], before)
+            quote = quote_of(session, run, question.text)
+            quotes.setdefault((id_, run[0].seq), replace(quote, sitting=order.get(id_, 0)))
+    return tuple(quotes.values())
 
 
-def _enough(ranking: Iterable[Found], allotment: int) -> Iterator[int]:
+async def picked_in(session: Session, id_: str, wanted: Iterable[Found]) -> dict[int, Entry]:
+    """The messages of a session at the places that were found there."""
+    seqs = [found.place for found in wanted if found.session == id_ and found.place >= 0]
+    return {entry.seq: entry for entry in await session.store.pick(id_, seqs)}
+
+
+def _enough(ranking: Iterable[Found], allotment: int) -> Iterator[Found]:
     """The best places, until what stands there fills an allotment with some to spare."""
     words = 0
     for found in islice(ranking, _MOST):
-        yield found.place
+        yield found
         words += min(found.words, _EXCERPT) + _FRAME
         if words > allotment * _SPARE:
             return
@@ -99,17 +115,36 @@ class Found(NamedTuple):
         place: the `seq` of a message, or the place of a line.
         score: how well.
         words: how many stand there.
+        session: in which.
     """
 
     place: int
     score: float
     words: int
+    session: str
+
+
+async def elsewhere(session: Session, text: str, *, always: bool = False) -> dict[str, list[Found]]:
+    """Where the other sessions of the user answer a question, by session in the order in which they began.
+
+    Each is ranked on its own statistics, the latest ones alone. Nothing where recall keeps to one session.
+
+    Args:
+        session: the session that asks.
+        text: the question.
+        always: rank whatever matches, for a search that somebody asked for.
+    """
+    if session.scope is None:
+        return {}
+    others = [id_ for id_ in await session.store.sessions(session.scope) if id_ != session.id][-_OTHERS:]
+    found = [await places(replace(session, id=id_), text, EVERYTHING, (), always=always) for id_ in others]
+    return {id_: some for id_, some in zip(others, found, strict=True) if some}
 
 
 async def places(
     session: Session, text: str, before: int, lines: Sequence[str], *, always: bool = False
 ) -> list[Found]:
-    """Where a question is answered, best first.
+    """Where a question is answered in one session, best first.
 
     Args:
         session: the session.
@@ -132,15 +167,15 @@ async def places(
             known = {**known, **await session.store.documents(session.id, [at for at in around if 0 <= at < before])}
             ranking = fused(text, ranking, alike, known)
     worth = ranking if always else near_best(text, ranking)
-    return [Found(place, score, known[place].length) for place, score in worth]
+    return [Found(place, score, known[place].length, session.id) for place, score in worth]
 
 
-async def _run(session: Session, entry: Entry, before: int) -> list[Entry]:
+async def _run(session: Session, id_: str, entry: Entry, before: int) -> list[Entry]:
     """A message with what belongs to it: a call with all of its results."""
     if entry.message.role != "tool" and not entry.message.tool_calls:
         return [entry]
     start, end = max(0, entry.seq - _AROUND), min(before, entry.seq + _AROUND)
-    around = await session.store.read(session.id, start, end)
+    around = await session.store.read(id_, start, end)
     return next((run for run in runs(around) if any(one.seq == entry.seq for one in run)), [entry])
 
 

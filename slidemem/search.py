@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from slidemem.archive import Archive, Segment
 from slidemem.errors import ConfigurationError
 from slidemem.lines import line_at, lines_of
 from slidemem.messages import Message, Role
-from slidemem.recollect import places, quote_of
+from slidemem.recollect import EVERYTHING, Found, elsewhere, picked_in, places, quote_of
 from slidemem.session import Session
 from slidemem.state import Entry
 
-_ALL: Final = 2**62  # beyond every `seq`
 _BATCH: Final = 64  # messages that are read at once
 _ROLES: Final[frozenset[Role]] = frozenset(("system", "user", "assistant", "tool"))
 
@@ -82,11 +82,11 @@ class Filter:
 
 
 async def search(session: Session, query: str, k: int, wanted: Filter) -> tuple[Hit, ...]:
-    """What a session holds of a query, best first; a query is text, never syntax.
+    """What a session, or with `recall_scope="user"` any of its user's, holds of a query, best first.
 
     Args:
         session: the session.
-        query: what to look for.
+        query: what to look for; text, never syntax.
         k: how many hits at most.
         wanted: which of them.
 
@@ -99,27 +99,29 @@ async def search(session: Session, query: str, k: int, wanted: Filter) -> tuple[
         raise ConfigurationError(f"k must be a whole number of 1 or more, got {k!r:.80}")
     archive = (await session.store.held(session.id)).record.archive
     lines = lines_of(archive)
-    ranking = await places(session, query, _ALL, lines, always=True)
+    ranking = await places(session, query, EVERYTHING, lines, always=True)
+    others = await elsewhere(session, query, always=True)
+    if others:
+        ranking = sorted([*ranking, *chain.from_iterable(others.values())], key=lambda found: -found.score)
     hits: list[Hit] = []
     for start in range(0, len(ranking), _BATCH):
         batch = ranking[start : start + _BATCH]
-        picked = await session.store.pick(session.id, [found.place for found in batch if found.place >= 0])
-        entries = {entry.seq: entry for entry in picked}
+        entries = {id_: await picked_in(session, id_, batch) for id_ in {found.session for found in batch}}
         for found in batch:
             line = line_at(found.place)
             if line is not None:
                 hits.append(_line_hit(session, archive, lines[line], found.score))
-            elif found.place in entries:  # else it was rewound since
-                hits.append(_message_hit(session, entries[found.place], query, found.score))
+            elif found.place in entries[found.session]:  # else it was rewound since
+                hits.append(_message_hit(session, entries[found.session][found.place], query, found))
         hits = [hit for hit in hits if wanted.passes(hit)]
         if len(hits) >= k:
             break
     return tuple(hits[:k])
 
 
-def _message_hit(session: Session, entry: Entry, query: str, score: float) -> Hit:
+def _message_hit(session: Session, entry: Entry, query: str, found: Found) -> Hit:
     text = quote_of(session, [entry], query).text
-    return Hit(text, score, session.id, entry.seq, entry.message, None, entry.at)
+    return Hit(text, found.score, found.session, entry.seq, entry.message, None, entry.at)
 
 
 def _line_hit(session: Session, archive: Archive, line: str, score: float) -> Hit:

@@ -159,6 +159,11 @@ class Session:
     extract_facts: Callable[[list[dict[str, Any]]], Mapping[str, object]] | None = None
     vectors: Vectors | None = None
 
+    @property
+    def scope(self) -> str | None:
+        """The user whose sessions recall looks through; None for this session alone."""
+        return self.user if self.options.recall_scope == "user" else None
+
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""
         layout = lay_out(snapshot, self.options, self.tally, pending, self.layouts.get(self.id))
