@@ -58,8 +58,8 @@ class Options(BaseModel):
     max_tokens: Positive
     reserve_tokens: Tokens = 0
     count_system: StrictBool = True
-    archive_share: Share = 0.15
-    recall_share: Share = 0.25
+    archive_share: Share = 0.2
+    recall_share: Share = 0.2
     compact_at: Fraction = 0.9
     compact_to: Fraction = 0.5
     keep_turns: Positive = 1

@@ -16,7 +16,7 @@ from slidemem.facts import Fact
 from slidemem.retention import REPLACED, Statement, statements
 
 _BEFORE: Final = 24  # lines before a correction in which what it corrects is looked for
-_KINDS: Final = frozenset(("email", "identifier", "url", "path", "money", "date", "time", "number", "name"))
+_KINDS: Final = frozenset(("email", "identifier", "url", "path", "money", "date", "time", "number", "name", "person"))
 _INSTEAD: Final = re.compile(
     r"""
     (?:\b(?:not|instead\sof|rather\sthan|ignore|forget|nicht|statt|anstatt|pas|au\slieu\sde|en\svez\sde|em\svez\sde

@@ -20,7 +20,7 @@ from slidemem.state import Entry, Kept, Record, Snapshot, recounted
 from slidemem.tokens import Tally
 from slidemem.units import Unit
 
-_FILL: Final = 80  # per cent of its share that the archive is filled to before segments get shorter
+_FILL: Final = 200  # per cent of its share that the archive is filled to before segments get shorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def merge_target(record: Record, children: Sequence[Segment], options: Options, 
     """Tokens that the merged segment may take: what is free of the archive's fill, at least a third of its share."""
     share = options.archive_tokens
     rest = _texts_tokens([one for one in record.archive.segments if one not in children], tally)
-    return max(share * _FILL // 100 - rest, share // 3)
+    return max(share * _FILL // 100 - rest, share * 2 // 3)
 
 
 def _target(record: Record, composed: Head, freed: int, options: Options, tally: Tally) -> int:
@@ -232,7 +232,7 @@ def _target(record: Record, composed: Head, freed: int, options: Options, tally:
     """
     share = options.archive_tokens
     free = share * _FILL // 100 - composed.pinned_tokens - _texts_tokens(record.archive.segments, tally)
-    return min(max(free, share // 3), freed // 2)
+    return min(max(free, share * 2 // 3), freed // 2)
 
 
 def _surplus(turns: int, options: Options) -> int:

@@ -53,7 +53,7 @@ def test_what_was_critical_in_turn_8_is_there_in_turn_5000() -> None:
         context = chat.context()
         text = context.messages[0].text
         held = WARNING in "".join(one.text for one in context.messages) or "penicillin" in text
-        looks.append((context.zones.archive + context.zones.pinned <= 90, held, PINNED in str(context.messages)))
+        looks.append((context.zones.archive + context.zones.pinned <= 120, held, PINNED in str(context.messages)))
 
     chat = long_talk(TURNS, lambda chat: look(chat) if chat.stats().messages > 20 else None)
 
