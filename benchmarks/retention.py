@@ -141,7 +141,7 @@ class Honest:
         for one in sorted(notes, key=request.count):
             left -= request.count(f"{one}\n")
             kept |= {one} if left >= 0 else set()
-        return "\n".join(one for one in notes if one in kept) or f"- {request.spoken()[0][1][:OPENING].strip()}"
+        return "\n".join(one for one in notes if one in kept) or f"- talk: {request.spoken()[0][1][:OPENING].strip()}"
 
     async def asummarize(self, request: SummaryRequest) -> str:
         """The same; nothing is awaited."""

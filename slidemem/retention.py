@@ -90,7 +90,7 @@ _MORE: Final = 0.14  # of its weight that each further number or code of a sente
 _BRIEF: Final = 24  # characters of a statement without a fact that says little by itself; a third without spaces
 _TINY: Final = 0.5  # what it counts
 _FRAME: Final = 110  # characters that any line costs besides its text
-_NOTED: Final = 2000.0  # what a summariser's own line is worth besides: it was chosen by whoever read all of the span
+_NOTED: Final = 5000.0  # what a summariser's own line is worth besides: it was chosen by whoever read all of the span
 _STRONGLY: Final = 1.5  # times that, where it states a preference, a prohibition or a decision
 _FADING: Final = 128  # lines after which an archive line counts half
 _SLOWER: Final = 4  # times that one with a cue fades slower
@@ -103,7 +103,9 @@ HEADINGS: Final = (  # of a summary
     "Open questions",
 )
 _STEM: Final = 5  # letters by which two words are the same one
-_LONGER: Final = re.compile(r"[^\W\d_]{4,}")
+_LONGER: Final = re.compile(
+    "(?:[^\\W\\d_]|[\u0900-\u0963\u0972-\u0dff]){4,}"
+)  # with the vowel signs of Indic scripts
 _SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 

@@ -19,8 +19,8 @@ from slidemem.retention import importance, statements, states
         ("That is what he said (to the whole of the lab, mind you)", 2),
         ('He said "we close at noon, and we open again at four"', 1),
         ("Yes, it is", 1),
-        ("我本来想自己开车去那边，后来想想还是包车比较好", 2),
-        ("我本来想自己开车去那边，如果你们觉得那样比较好", 1),
+        ("我本来想自己开车去那边，后来想想还是包车比较好", 2),  # noqa: RUF001
+        ("我本来想自己开车去那边，如果你们觉得那样比较好", 1),  # noqa: RUF001
         ("wir nehmen den grünen Wagen, weil er besser aussieht", 2),
     ],
 )

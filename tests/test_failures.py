@@ -518,3 +518,18 @@ def test_a_language_is_named_where_it_is_clear(text: str, name: str) -> None:
 def test_a_summary_keeps_the_language(source: str, text: str, expected: bool) -> None:  # noqa: FBT001  # a row
     """Another script, or other small words, are another language; names and numbers are not."""
     assert expected == differ(source, text)
+
+
+@pytest.mark.parametrize(
+    "note", ["- phone: 0431-8850", "- दादी पानी नहीं पीतीं और पैदल चलती हैं", "- prohibition: 不能跑不能跳也不能提重物"]
+)
+def test_a_note_made_of_what_was_said_is_a_summary(note: str) -> None:
+    """Without a fact's form, with a label in another language, in any script: what it says was said."""
+    said = "दादी पानी नहीं पीतीं और पैदल चलती हैं, 不能跑不能跳也不能提重物, phone 0431-8850, Nikhil in Pune 99"
+    chat, events = memory(of(note))
+
+    for at in range(8):
+        chat.append(turn(at, f"{said} today."))
+
+    assert [] == [event.detail for event in events if event.kind == "refused"]
+    assert note in chat.context().head
