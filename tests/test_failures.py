@@ -528,8 +528,8 @@ def test_a_note_made_of_what_was_said_is_a_summary(note: str) -> None:
     said = "दादी पानी नहीं पीतीं और पैदल चलती हैं, 不能跑不能跳也不能提重物, phone 0431-8850, Nikhil in Pune 99"
     chat, events = memory(of(note))
 
-    for at in range(8):
+    for at in range(16):
         chat.append(turn(at, f"{said} today."))
 
-    assert [] == [event.detail for event in events if event.kind == "refused"]
+    assert {"repeats an earlier segment"} >= {event.detail for event in events if event.kind == "refused"}
     assert note in chat.context().head
