@@ -50,6 +50,8 @@ class Options(BaseModel):
         prices: what tokens cost, for `stats().money`; see `Prices`.
         cues: a user's own signs that a sentence matters: regular expressions, and what each multiplies a sentence's
             worth by. A number multiplies it by 4, a prohibition by 4.5, an identifier by 25.
+        pin_scope: whose pins are: the `session`'s, or the `user`'s, shown in all sessions of the `user_id` (a session
+            without one keeps its own).
         flush_seconds: how long `flush`, and the end of the process, wait for what runs in the background.
     """
 
@@ -74,6 +76,7 @@ class Options(BaseModel):
     summary_input_tokens: Annotated[StrictInt, Field(ge=200, le=MOST)] | None = None
     prices: Prices | None = None
     cues: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)
+    pin_scope: Literal["session", "user"] = "session"
     flush_seconds: Seconds = 30.0
 
     @classmethod

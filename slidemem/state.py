@@ -147,6 +147,16 @@ class Pin:
         return cls(stored["id"], stored["text"], stored["source"])
 
 
+def of_user(pin: Pin) -> Pin:
+    """A pin as a user's profile keeps it: no place in one session, and an id that no name in a profile can have."""
+    return pin if is_of_user(pin) else Pin(f" {pin.id}", pin.text)
+
+
+def is_of_user(pin: Pin) -> bool:
+    """Whether an entry of a profile is a pin; a name never begins with a blank."""
+    return pin.id.startswith(" ")
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """Messages that a rewind took out of the conversation; kept, and never shown again.
@@ -332,7 +342,7 @@ class Snapshot:
     Attributes:
         record: the session's record.
         live: the messages from the boundary on.
-        pins: what is pinned.
+        pins: what is pinned, the user's pins first.
         metadata: the session's metadata, as name and text, and what is known of its user.
         totals: the running sums.
     """
@@ -349,6 +359,12 @@ def with_profile(snapshot: Snapshot, profile: tuple[tuple[str, str], ...]) -> Sn
     names = {name for name, _ in snapshot.metadata}
     known = tuple(pair for pair in profile if pair[0] not in names)
     return replace(snapshot, metadata=(*snapshot.metadata, *known)) if known else snapshot
+
+
+def with_users_pins(snapshot: Snapshot, pins: tuple[Pin, ...]) -> Snapshot:
+    """The snapshot with its user's pins before its own, none twice."""
+    own = tuple(pin for pin in snapshot.pins if of_user(pin).id not in {one.id for one in pins})
+    return replace(snapshot, pins=(*pins, *own)) if pins else snapshot
 
 
 @dataclass(frozen=True, slots=True)
