@@ -28,7 +28,7 @@ class Entry:
         shown: as contexts show it: the message itself unless it had to be mended or clamped.
         tokens: of `shown`, by the counter of `counter`.
         whole_tokens: of the message before it was clamped.
-        at: when it was appended, in seconds since 1970.
+        at: when it was said, by its own time, else when it was appended; in seconds since 1970.
         counter: fingerprint of the counter.
         post: what it is found by, on its way into a store; a store hands it out without.
     """
