@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from slidemem.cues import CORRECTS
@@ -34,8 +35,9 @@ def with_marks(lines: Sequence[str]) -> list[str]:
     return [f"{line}{REPLACED}" if at in stale else line for at, line in enumerate(lines)]
 
 
+@lru_cache(maxsize=4096)
 def _statement(line: str) -> Statement | None:
-    """What a line that is not marked yet states; of several sentences the first that states something."""
+    """What a line that is not marked yet states, of several sentences the first; remembered, as each commit asks."""
     return None if line.endswith(REPLACED) else next(iter(statements(line)), None)
 
 
