@@ -13,6 +13,7 @@ from slidemem.costs import Prices
 from slidemem.cues import Cue
 from slidemem.errors import ConfigurationError
 
+_LINE: Final = 4  # tokens that the shortest head is over, by any counter
 MOST: Final = 10**12  # tokens; no number beyond it is meant
 
 Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
@@ -106,8 +107,12 @@ class Options(BaseModel):
 
     @cached_property
     def allotment(self) -> int:
-        """Tokens of the window once something is archived: usable less the shares of archive and recall."""
-        return self.usable - self.archive_tokens - self.recall_tokens
+        """Tokens of the window once something is archived: usable less the shares of archive and recall.
+
+        An archive of so few tokens that no counter takes a line for it leaves them to the window.
+        """
+        archive = self.archive_tokens if self.archive_tokens >= _LINE else 0
+        return self.usable - archive - self.recall_tokens
 
     @cached_property
     def recall_tokens(self) -> int:
