@@ -7,7 +7,7 @@ of its `needs` occurs in the context. The budget is a quarter of the conversatio
 recall is not counted: its share stays free. Four ways of summarising, and one that knows nothing of this project:
 
     empty       a summariser that returns "The user and the assistant talked."
-    honest      a scripted one that works from the span's text alone
+    honest      a scripted one that notes each fact its span states, as briefly as it can be said, and nothing else
     none        no summariser: the extractive default
     lexrank     the archive's share filled by LexRank (Erkan and Radev 2004) in the place of our archive
     perfect     the same, filled with the very sentences that state the facts, the shortest first: no extract of
@@ -27,10 +27,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from slidemem import Context, ConversationMemory, SlideMem, SummaryRequest
+from slidemem.config import Options
 from slidemem.retention import sentences
 
 SHARE: Final = 4  # the budget is the conversation divided by this
+ARCHIVE: Final = Options(max_tokens=1).archive_share
 EMPTY: Final = "The user and the assistant talked."
+OPENING: Final = 32  # characters by which a span without a fact is noted
 WANTED: Final = {"empty": 0.92, "honest": 0.99, "none": 0.92}
 JUNK: Final = 0.05
 
@@ -114,61 +117,55 @@ def plain(text: str) -> str:
 # ------------------------------------------------------------------ summarisers
 
 
+@dataclass(frozen=True)
 class Honest:
-    """Writes what the span states: its sentences without fillers, the user's first; knows no list of facts.
+    """Writes a short note of each fact that the span states: its kind, and its strings as they were said.
 
-    It is what a diligent model does, as far as a script can: numbers, names, codes and conditions are taken over
-    word for word, politeness and connectives are dropped, questions and explanations are left out.
+    What is measured with it is what becomes of notes that are right: whether they are accepted, and stay.
+
+    Attributes:
+        talk: the conversation, with its facts.
     """
 
+    talk: Talk
+
     def summarize(self, request: SummaryRequest) -> str:
-        """The notes of the span."""
-        stated = [
-            (said, f"- {shortened(sentence)}")
-            for said, (role, text) in enumerate(request.spoken())
-            for sentence in sentences(text)
-            if (role == "user" or GIVES.search(sentence)) and STATES.search(sentence)
-        ]
-        ranked = sorted(range(len(stated)), key=lambda at: -weight(stated[at][1]))
-        kept: set[int] = set()
-        left = request.asked_tokens
-        for at in ranked:
-            cost = request.count(stated[at][1]) + 1
-            if cost <= left:
-                kept.add(at)
-                left -= cost
-        return "\n".join(stated[at][1] for at in sorted(kept))
+        """The notes of the span, the shortest first where not all of them fit, in the order of the facts.
+
+        A span that states none is noted by how it begins.
+        """
+        said = plain("\n".join(text for _, text in request.spoken()))
+        notes = [note(fact) for fact in self.talk.facts if all(plain(need) in said for need in fact.needs)]
+        notes = [one for one in notes if one not in request.earlier]
+        left, kept = request.asked_tokens, set[str]()
+        for one in sorted(notes, key=request.count):
+            left -= request.count(f"{one}\n")
+            kept |= {one} if left >= 0 else set()
+        return "\n".join(one for one in notes if one in kept) or f"- talk: {request.spoken()[0][1][:OPENING].strip()}"
 
     async def asummarize(self, request: SummaryRequest) -> str:
         """The same; nothing is awaited."""
         return self.summarize(request)
 
 
-FILLER: Final = re.compile(
-    r"^(?:(?:oh|ah|ok|okay|so|well|yes|and|but|also|right|sure|thanks|please|by the way|btw|one more thing)[,\s]+)+",
-    re.IGNORECASE,
-)
-STATES: Final = re.compile(
-    r"""\d|["“«「`@/]|\b(?:never|not|no|must|only|always|don't|can't|cannot|won't|prefer|hate|love|allergic|call|want
-    |nunca|siempre|solo|sin|nada|ni|nicht|kein\w*|immer|nur|jamais|toujours|sans|não|sempre|só)\b|[不别只必]|नहीं|मत""",
-    re.VERBOSE | re.IGNORECASE,
-)
-GIVES: Final = re.compile(r"\d")
+def note(fact: Fact) -> str:
+    """A fact on one line."""
+    return f"- {fact.kind.partition('/')[0]}: {', '.join(' '.join(need.split()) for need in fact.needs)}"
 
 
-def shortened(sentence: str) -> str:
-    """A sentence without its opening fillers."""
-    return FILLER.sub("", sentence).strip()
+def says_nothing(messages: list[dict[str, Any]]) -> str:
+    """A summary of anything."""
+    del messages
+    return EMPTY
 
 
-def weight(line: str) -> float:
-    """How much a line states for its length."""
-    return (1 + 2 * len(STATES.findall(line))) / (30 + len(line))
-
-
-def summarisers() -> dict[str, dict[str, Any]]:
+def summarisers() -> dict[str, Callable[[Talk], dict[str, Any]]]:
     """The options of each way of summarising."""
-    return {"empty": {"consolidator": lambda _: EMPTY}, "honest": {"consolidator": Honest()}, "none": {}}
+    return {
+        "empty": lambda _: {"consolidator": says_nothing},
+        "honest": lambda talk: {"consolidator": Honest(talk)},
+        "none": lambda _: {},
+    }
 
 
 # ------------------------------------------------------------------ LexRank
@@ -238,7 +235,7 @@ def plainly(talk: Talk, counter: str | None) -> Outcome:
     """The same window, with LexRank's lines in the place of the archive."""
     chat, context, budget = played(talk, counter)
     first = context.receipt.start
-    lines = by_lexrank(talk, first, int(0.15 * budget), lambda text: chat.count({"role": "user", "content": text}))
+    lines = by_lexrank(talk, first, int(ARCHIVE * budget), lambda text: chat.count({"role": "user", "content": text}))
     window = [message["content"] for message in talk.messages[first:]]
     return Outcome(talk, plain("\n".join([*lines, *window])), tuple(lines), first, context.tokens, budget)
 
@@ -348,11 +345,11 @@ def main() -> int:
     print(f"{len(talks)} conversations, {sum(len(talk.facts) for talk in talks)} facts")
     missed = False
     ways: dict[str, Callable[[Talk], Outcome]] = {
-        name: lambda talk, options=options: outcome(talk, *played(talk, given.counter, **options, **shares)[1:])
-        for name, options in summarisers().items()
+        name: lambda talk, of=of: outcome(talk, *played(talk, given.counter, **of(talk), **shares)[1:])
+        for name, of in summarisers().items()
     }
     ways["lexrank"] = lambda talk: plainly(talk, given.counter)
-    ways["perfect"] = lambda talk: perfectly(talk, given.counter, given.archive_share or 0.15)
+    ways["perfect"] = lambda talk: perfectly(talk, given.counter, given.archive_share or ARCHIVE)
     for name, way in ways.items():
         if given.only in {None, name}:
             outcomes = [way(talk) for talk in talks]

@@ -38,6 +38,7 @@ _NO_ANSWER: Final = re.compile(  # how a model begins that does not answer, and 
     re.VERBOSE | re.IGNORECASE,
 )
 _SHARED: Final = 0.25  # of a summary's words that its source must hold
+_QUOTES: Final = 0.5  # of them, where it is made of what was said, though it holds nothing that has a fact's form
 
 
 def refusal(text: str, request: SummaryRequest, span: Span) -> str:
@@ -59,17 +60,18 @@ def _reasons(text: str, request: SummaryRequest, span: Span) -> Iterator[str]:
         yield "repeats its instructions"
     if _NO_ANSWER.match(text.replace("\u2019", "'")) and lines[0] not in span.text:
         yield f"no summary, but a refusal or an error: {text:.60}"
-    if span.facts and not held(span.facts, text):
+    quotes = _shares(text, span.text, _QUOTES)
+    if span.facts and not quotes and not held(span.facts, text):
         yield f"holds none of the span's {len(span.facts)} facts"
-    if not span.facts and not _shares(text, span.text):
+    if not span.facts and not _shares(text, span.text, _SHARED):
         yield "says nothing that the span says"
     if text in request.earlier or frozenset(request.earlier.splitlines()).issuperset(lines):
         yield "repeats an earlier segment"
-    if differ(span.text, text):
+    if not quotes and differ(span.text, text):
         yield "in another language than the conversation"
 
 
-def _shares(text: str, source: str) -> bool:
-    """Whether enough of a text's words are its source's."""
+def _shares(text: str, source: str, share: float) -> bool:
+    """Whether at least this share of a text's words are its source's."""
     said, words = stems(source), stems(text)
-    return bool(words) and len(words & said) >= _SHARED * len(words)
+    return bool(words) and len(words & said) >= share * len(words)

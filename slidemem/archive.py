@@ -40,7 +40,7 @@ class Segment:
         method: who wrote it: `summarizer`, `extractive`, or `none` when nothing is kept.
         retention: facts found and kept.
         children: ids of the segments it was merged from; the store keeps them.
-        first_at: when its first message was appended, seconds since 1970.
+        first_at: when its first message was said, as its time tells, or else appended; seconds since 1970.
         last_at: the same of its last message.
     """
 

@@ -147,7 +147,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("options of the memory")
     share = "a share of the budget, as 0.2, or tokens, as 600"
     group.add_argument(
-        "--archive-share", type=_share, metavar="SHARE", help=f"limit of archive and pins (default: 0.15): {share}"
+        "--archive-share", type=_share, metavar="SHARE", help=f"limit of archive and pins (default: 0.2): {share}"
     )
     group.add_argument(
         "--recall-share", type=_share, metavar="SHARE", help=f"kept free for recall (default: 0.25): {share}"

@@ -13,6 +13,7 @@ from slidemem.costs import Prices
 from slidemem.cues import Cue
 from slidemem.errors import ConfigurationError
 
+_LINE: Final = 4  # tokens that the shortest head is over, by any counter
 MOST: Final = 10**12  # tokens; no number beyond it is meant
 
 Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
@@ -54,6 +55,8 @@ class Options(BaseModel):
         prices: what tokens cost, for `stats().money`; see `Prices`.
         cues: a user's own signs that a sentence matters: regular expressions, and what each multiplies a sentence's
             worth by. A number multiplies it by 4, a prohibition by 4.5, an identifier by 25.
+        pin_scope: whose pins are: the `session`'s, or the `user`'s, shown in all sessions of the `user_id` (a session
+            without one keeps its own).
         flush_seconds: how long `flush`, and the end of the process, wait for what runs in the background.
     """
 
@@ -62,7 +65,7 @@ class Options(BaseModel):
     max_tokens: Positive
     reserve_tokens: Tokens = 0
     count_system: StrictBool = True
-    archive_share: Share = 0.15
+    archive_share: Share = 0.2
     recall_share: Share = 0.25
     recall_scope: Literal["session", "user"] = "session"
     compact_at: Fraction = 0.9
@@ -80,6 +83,7 @@ class Options(BaseModel):
     summary_input_tokens: Annotated[StrictInt, Field(ge=200, le=MOST)] | None = None
     prices: Prices | None = None
     cues: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)
+    pin_scope: Literal["session", "user"] = "session"
     flush_seconds: Seconds = 30.0
 
     @classmethod
@@ -109,8 +113,12 @@ class Options(BaseModel):
 
     @cached_property
     def allotment(self) -> int:
-        """Tokens of the window once something is archived: usable less the shares of archive and recall."""
-        return self.usable - self.archive_tokens - self.recall_tokens
+        """Tokens of the window once something is archived: usable less the shares of archive and recall.
+
+        An archive of so few tokens that no counter takes a line for it leaves them to the window.
+        """
+        archive = self.archive_tokens if self.archive_tokens >= _LINE else 0
+        return self.usable - archive - self.recall_tokens
 
     @cached_property
     def recall_tokens(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from slidemem.cues import CORRECTS
@@ -16,7 +17,7 @@ from slidemem.facts import Fact
 from slidemem.retention import REPLACED, Statement, statements
 
 _BEFORE: Final = 24  # lines before a correction in which what it corrects is looked for
-_KINDS: Final = frozenset(("email", "identifier", "url", "path", "money", "date", "time", "number", "name"))
+_KINDS: Final = frozenset(("email", "identifier", "url", "path", "money", "date", "time", "number", "name", "person"))
 _INSTEAD: Final = re.compile(
     r"""
     (?:\b(?:not|instead\sof|rather\sthan|ignore|forget|nicht|statt|anstatt|pas|au\slieu\sde|en\svez\sde|em\svez\sde
@@ -34,8 +35,9 @@ def with_marks(lines: Sequence[str]) -> list[str]:
     return [f"{line}{REPLACED}" if at in stale else line for at, line in enumerate(lines)]
 
 
+@lru_cache(maxsize=4096)
 def _statement(line: str) -> Statement | None:
-    """What a line that is not marked yet states; of several sentences the first that states something."""
+    """What a line that is not marked yet states, of several sentences the first; remembered, as each commit asks."""
     return None if line.endswith(REPLACED) else next(iter(statements(line)), None)
 
 

@@ -14,23 +14,31 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-WARNS, STATES, FIXES, TELLS, DENIES, BINDS, DECIDES, LABELS, PROMISES, CORRECTS = (1 << bit for bit in range(10))
+WARNS, STATES, FIXES, TELLS, DENIES, BINDS, DECIDES, LABELS, PROMISES, CORRECTS, ORDERS, FORBIDS, LIKES, STRESSES = (
+    1 << bit for bit in range(14)
+)
 
 # What a cue multiplies a sentence's worth by: in the user's words, and in those of others.
 WEIGHTS: Final[dict[int, tuple[float, float]]] = {
-    WARNS: (20.0, 4.0),  # not fitted: they are rare, and nothing matters more
+    WARNS: (60.0, 4.0),  # not fitted: they are rare, and nothing matters more
     DENIES: (3.5, 1.0),
-    DECIDES: (4.0, 1.2),
+    DECIDES: (11.0, 1.2),
     BINDS: (2.2, 1.0),
-    STATES: (3.0, 1.2),
+    STATES: (0.75, 1.2),
     LABELS: (2.4, 2.6),
-    PROMISES: (1.0, 3.5),
-    FIXES: (1.3, 1.0),
+    PROMISES: (1.0, 4.9),
+    FIXES: (2.6, 1.0),
     TELLS: (1.1, 1.0),
-    CORRECTS: (2.5, 1.0),
+    CORRECTS: (3.5, 1.0),
+    ORDERS: (1.5, 1.0),
+    FORBIDS: (3.0, 1.0),
+    LIKES: (1.5, 1.2),
+    STRESSES: (6.0, 1.0),
 }
-ALONE: Final = WARNS | DENIES | DECIDES | STATES | FIXES  # what a user's sentence matters by without a fact
-STRONG: Final = WARNS | DENIES | DECIDES | STATES | BINDS  # what fades slowly
+ALONE: Final = (
+    WARNS | DENIES | DECIDES | STATES | FIXES | ORDERS | FORBIDS | LIKES
+)  # what a user's sentence matters by without a fact
+STRONG: Final = WARNS | DENIES | DECIDES | STATES | BINDS | FORBIDS | LIKES  # what fades slowly
 
 # Patterns in lower case, split at spaces; _ is a space, and a word ends where no * says that it goes on.
 _WORDS: Final = {
@@ -46,12 +54,29 @@ _WORDS: Final = {
         " korrektur sondern ich_meinte vertan verschoben je_me_suis_trompé* je_voulais_dire plutôt"
         " me_enganei errei quis_dizer corrigindo intendevo mi_sono_sbagliat*"
     ),
+    "forbids": (
+        "must_not mustn't never not_allowed nothing no_more_than nobody_may no_one_may forbidden"
+        " under_no_circumstances"
+        " not_to isn't_allowed aren't_allowed may_not can't_have don't_want doesn't_want won't_have"
+        " i_won't by_no_means"
+        " do_not_(?:ever|use|send|ring|call|touch|delete|put|change|tell)"
+        " don't_(?:ever|use|send|ring|call|touch|delete|put"
+        "|change|tell|bring|make|let|give|add|ask|mention|move)"
+        " nunca jamás prohibid* ni_se_te ni_se_le no_queremos no_quiero no_puede* no_se_puede* de_ninguna_manera"
+        " niemals nie auf_keinen_fall darf_nicht dürfen_nicht darf_kein* will_nicht nichts verboten kommt_nicht_in"
+        " jamais interdit* ne_doit_pas en_aucun_cas surtout_pas proibid* não_pode* de_jeito_nenhum vietat* mai nooit"
+    ),
     "denies": (
-        "no not never nothing nobody none neither nor without"
-        " cannot can't cant don't dont won't wont mustn't must_not"
-        " do_not isn't aren't doesn't didn't shouldn't wouldn't under_no_circumstances except"
-        " nunca jamás nada ni sin nadie ningun* ningún tampoco salvo kein* nicht nie niemals nichts ohne niemand"
-        " pas jamais rien aucun* sans não nem sem nenhum* ninguém non mai niente senza nessun* niet nooit geen"
+        "no not nobody none neither nor without"
+        " cannot can't cant don't dont won't wont"
+        " do_not isn't aren't doesn't didn't shouldn't wouldn't except"
+        " nada ni sin nadie ningun* ningún tampoco salvo kein* nicht ohne niemand"
+        " pas rien aucun* sans não nem sem nenhum* ninguém non niente senza nessun* niet geen"
+    ),
+    "likes": (
+        "hate* loathe* dislike* favou?rite* prefer* can't_stand cannot_stand don't_like doesn't_like love i'd_rather"
+        " rather_than prefier* prefir* odi* odio le_gusta me_gusta mag möchte* lieber hasse* préfèr* déteste* détest*"
+        " gosto adoro detest*"
     ),
     "decides": (
         "decid* decis* go_with going_with going_for settled agreed we'll_take i'll_take let's_do it_is_final chosen"
@@ -75,10 +100,17 @@ _WORDS: Final = {
         " versprech* je_vais nous_allons vou vamos"
     ),
     "states": (
-        "always birthday* born_on born_in call_me my_name name's name_is can't_(?:stand"
-        "|walk) dislike* favou?rite* from_now_on hate* instead"
-        " lieber named no_longer prefer* prefier* prefir* préfèr* odi* rather_than remember* remind_me siempre sempre"
-        " immer toujours gern* mag möchte* don't_(?:like|want|forget)"
+        "always birthday* born_on born_in call_me calls_me my_name name's name_is named answers_to"
+        " goes_by from_now_on"
+        " instead no_longer remember* remind_me don't_forget me_llamo se_llama soy_el soy_la ich_heiße"
+        " heißt je_m'appelle"
+        " s'appelle me_chamo se_chama mi_chiamo siempre sempre immer toujours gern*"
+    ),
+    "orders": (
+        "please want wants use keep need needs would_like i'd_like make_sure it's_called rule rules"
+        " quiero quiere queremos necesito necesita por_favor porfa usa debería bitte brauche brauchen"
+        " will wollen soll"
+        " sollen veux voudrais s'il_vous_plaît faut quero queremos preciso voglio vorrei graag"
     ),
     "tells": (
         "i my me mine our we us eu meu meus minha minhas nosso nossa nossos nossas tenho sou yo mi mis tengo soy"
@@ -96,8 +128,12 @@ _BITS: Final = {
     "promises": PROMISES,
     "states": STATES,
     "tells": TELLS,
+    "orders": ORDERS,
+    "forbids": FORBIDS,
+    "likes": LIKES,
     "owns": 0,
 }
+_STRESSED: Final = DENIES | FORBIDS | BINDS  # words that are meant when they are shouted
 _BEING: Final = re.compile(r"\s(?:[\w-]{1,20}\s){1,5}?(?:is|are|was|were|runs|ends)\b")
 _POSSESSIVES: Final = frozenset(("my", "our", "his", "her", "their"))
 _FAR: Final = re.compile("[\u0400-\u04ff\u0600-\u06ff\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
@@ -110,6 +146,11 @@ _FAR_CUES: Final = {
         "|(?<![а-я])(?:не|нет|ни|без|никогда|нельзя)(?![а-я])"
         "|(?<!\\w)(?:لا|ليس|بدون|لن|ممنوع)(?!\\w)|안 |않|없|말고|금지"
     ),
+    FORBIDS: re.compile(
+        "मत(?!लब)|कभी न|नहीं चाहिए|नहीं करना|मना है|不能|不许|不要|不准|千万|禁|别|勿|不吃|しないで|禁止"
+        "|нельзя|никогда|ممنوع|금지|말고"
+    ),
+    LIKES: re.compile("पसंद|नफ़रत|नफरत|喜欢|讨厌|最爱|好き|嫌い|люблю|ненавижу|предпоч|أحب|أكره|أفضل|좋아|싫어"),
     DECIDES: re.compile(
         "तय |फ़ैसला|फैसला|पक्का|决定|定了|就这么|说好|商量好|那就|決め|決定|решил|договорил|اتفقنا|قررت|결정|정했"
     ),
@@ -119,9 +160,9 @@ _FAR_CUES: Final = {
         "|必ず|だけ|まで|以内|予算|только|должн|надо|нужно|до "
         "|не позже|максимум|минимум|бюджет|يجب|فقط|قبل|ميزانية|반드시|만 |까지|예산"
     ),
-    STATES: re.compile(
-        "हमेशा|पसंद|वादा|याद रख|जन्मदिन|总是|喜欢|讨厌|不要|生日|希望|好き"
-        "|嫌い|всегда|люблю|ненавижу|предпоч|أحب|أكره|أفضل|دائما|좋아|싫어|항상"
+    STATES: re.compile("हमेशा|वादा|याद रख|जन्मदिन|नाम है|总是|生日|希望|叫|всегда|зовут|دائما|항상"),
+    ORDERS: re.compile(
+        "चाहिए|चाहता|चाहती|रखना|करना|कृपया|请|想要|我要|得|用|नियम|пожалуйста|хочу|أريد|주세요|ください"
     ),
     LABELS: re.compile(
         "नंबर|कोड|पासवर्ड|编号|号码|单号|订单|代码|密码|账号|番号|номер|код|пароль|رقم|رمز|كود|번호|코드"
@@ -172,6 +213,8 @@ def cues_at(line: str, starts: Sequence[int]) -> Mapping[int, int]:
     lower = line.replace("’", "'").replace("İ", "I").lower()  # of the same length
     for match in _CUES.finditer(lower):
         bits = _BITS[match.lastgroup or ""]
+        if bits & _STRESSED and line[match.start() : match.end()].isupper() and match.end() - match.start() > 1:
+            bits |= STRESSES
         if match[0] in _POSSESSIVES and _BEING.match(lower, match.end()):
             bits |= FIXES
         cues[place(starts, match.start())] |= bits

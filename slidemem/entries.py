@@ -32,10 +32,7 @@ def read(session: Session, given: Given | Sequence[Given], first: int = 0) -> tu
 
 def findable(session: Session, entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The entries with what they are found by, on their way into a store."""
-    return tuple(
-        replace(entry, post=post_of(entry.message, said_at(entry.message.time, entry.at), session.redact))
-        for entry in entries
-    )
+    return tuple(replace(entry, post=post_of(entry.message, entry.at, session.redact)) for entry in entries)
 
 
 def said_at(time: str | None, otherwise: float) -> float:
@@ -63,6 +60,6 @@ def _entry(session: Session, given: Message, index: int, seq: int) -> Entry:
         shown=shown,
         tokens=tokens if shown is whole else session.tally(shown),
         whole_tokens=tokens,
-        at=session.clock(),
+        at=said_at(given.time, session.clock()),
         counter=session.tally.fingerprint,
     )

@@ -14,8 +14,9 @@ from typing import Final
 from slidemem.archive import Retention
 from slidemem.cues import Cue
 from slidemem.facts import Fact
+from slidemem.messages import Role
 from slidemem.request import SummaryRequest
-from slidemem.retention import Statement, held, importance, statements, stems
+from slidemem.retention import Statement, held, importance, statements, states, stems
 
 _AGAIN: Final = 0.8  # what a message's next line counts, so that no message takes all
 _LENGTHY: Final = 0.2  # what a statement counts in an explanation of a thousand characters
@@ -35,7 +36,7 @@ def completed(text: str, span: Span, request: SummaryRequest) -> str:
 def most_important(
     lines: Sequence[str], fits: Callable[[Sequence[str]], bool], cues: tuple[Cue, ...] = ()
 ) -> list[str]:
-    """As many whole lines as fit, the least important left out first, in their order.
+    """Whole lines that fit, the most important first, and what states something for the room that is left, in order.
 
     Args:
         lines: oldest first.
@@ -45,14 +46,18 @@ def most_important(
     newest = len(lines) - 1
     ranked = sorted(range(len(lines)), key=lambda at: -importance(lines[at], newest - at, cues))
 
-    def best(number: int) -> list[str]:
-        return [lines[at] for at in sorted(ranked[:number])]
+    def in_order(places: Sequence[int]) -> list[str]:
+        return [lines[at] for at in sorted(places)]
 
     fitting, over = 0, len(lines) + 1
     while over - fitting > 1:
         middle = (fitting + over) // 2
-        fitting, over = (middle, over) if fits(best(middle)) else (fitting, middle)
-    return best(fitting)
+        fitting, over = (middle, over) if fits(in_order(ranked[:middle])) else (fitting, middle)
+    kept = ranked[:fitting]
+    for at in ranked[over : over + _MISSES]:  # shorter ones for what is left
+        if states(lines[at], cues) and fits(in_order([*kept, at])):
+            kept = [*kept, at]
+    return in_order(kept)
 
 
 def _lacks(stated: Statement, known: set[str], said: frozenset[str]) -> bool:
@@ -108,12 +113,12 @@ class Span:
     facts: frozenset[Fact]
 
     @classmethod
-    def of(cls, spoken: Sequence[tuple[str, str]], cues: tuple[Cue, ...] = ()) -> Span:
+    def of(cls, spoken: Sequence[tuple[Role, str]], cues: tuple[Cue, ...] = ()) -> Span:
         """The span of pairs of role and text."""
         said = [
             (message, stated.role or role, stated, 1.0 if role == "user" else _LENGTHY ** (len(text) / 1000))
             for message, (role, text) in enumerate(spoken)
-            for stated in statements(text, cues)
+            for stated in statements(text, cues, role)
         ]
         return cls(
             text="".join(f"{text}\n" for _, text in spoken),

@@ -21,15 +21,16 @@ def _words(listed: str) -> frozenset[str]:
 
 
 _WEIGHTS: Final = {  # what a sentence's worth is multiplied by, fitted like those of the cues
-    "email": 15.0,
-    "identifier": 25.0,
-    "url": 6.0,
-    "path": 4.0,
-    "money": 8.0,
-    "date": 11.0,
+    "email": 130.0,
+    "identifier": 35.0,
+    "url": 50.0,
+    "path": 34.0,
+    "money": 16.0,
+    "date": 22.0,
     "time": 4.5,
-    "name": 1.7,
-    "quoted": 1.2,
+    "person": 4.0,
+    "name": 1.2,
+    "quoted": 0.6,
     "number": 3.5,
 }
 _COPIED: Final = frozenset(("email", "identifier", "url", "path"))  # all that a log, JSON or code is searched for
@@ -83,6 +84,14 @@ _ACRONYM: Final = 5  # letters; longer words in capitals are shouted
 ABBREVIATIONS: Final = _words(
     "mr mrs ms dr prof st sr sra jr vs approx incl excl min max tel ca cf fig e.g i.e z.b d.h bzw"
 )
+_OPENERS: Final = _words(
+    "the a an my our your his her their this that it i we he she they in on at for and but so if when what is are"
+    " der die das ein eine einen einem einer mein meine unser unsere ihr ihre sein seine dein deine"
+    " ich wir er sie es im am"
+    " in auf für und aber wenn was ist bei mit zum zur vom beim als den dem des kein keine so da dann"
+    " el la los las un una mi mis nuestro su y pero si en no le les des mon ma notre son et mais dans au"
+    " o os as um uma meu minha e mas se no na dear hi hello"
+)
 _NO_NAMES: Final = _CALENDAR | _MONEY | ABBREVIATIONS
 
 
@@ -90,7 +99,8 @@ class Fact(NamedTuple):
     """Something that must survive.
 
     Attributes:
-        kind: `email`, `url`, `path`, `identifier`, `money`, `date`, `time`, `number`, `quoted` or `name`.
+        kind: `email`, `url`, `path`, `identifier`, `money`, `date`, `time`, `number`, `quoted`, `name`,
+            or `person` for a name of several words.
         key: the words it is looked for by, in lower case.
         weight: how much it matters: what it multiplies the worth of a sentence by.
     """
@@ -100,10 +110,19 @@ class Fact(NamedTuple):
     weight: float
 
 
-def facts_at(line: str, starts: Sequence[int], *, data: bool) -> Mapping[int, dict[str, Fact]]:
-    """The facts of each sentence, by its place."""
+def facts_at(
+    line: str, starts: Sequence[int], sentences: Sequence[int], *, data: bool
+) -> Mapping[int, dict[str, Fact]]:
+    """The facts of each clause or sentence, by its place.
+
+    Args:
+        line: a line of text.
+        starts: where they start.
+        sentences: where sentences start, by which names are told from capitals.
+        data: whether it is of a log, JSON or code.
+    """
     found: defaultdict[int, dict[str, Fact]] = defaultdict(dict)
-    for position, kind, text in _forms(line, starts):
+    for position, kind, text in _forms(line, sentences):
         key = text.lower().strip()
         if key and (kind in _COPIED or not data):
             found[place(starts, position)].setdefault(key, Fact(kind, key, _WEIGHTS[kind]))
@@ -126,7 +145,8 @@ def _forms(line: str, starts: Sequence[int]) -> Iterator[tuple[int, str, str]]:
         yield match.start(), *_numeral(line, match)
     for match in _NAME.finditer(line, starts[0]):
         if _is_name(line, match, starts):
-            yield match.start(), "name", match[0].removesuffix("'s").removesuffix("’s")
+            name = match[0].removesuffix("'s").removesuffix("’s")
+            yield match.start(), "person" if " " in name else "name", name
     if _QUOTE.search(line) or " '" in line or line.startswith("'"):
         for match in _QUOTED.finditer(line):
             if place(starts, match.start()) == place(starts, match.end() - 1):
@@ -171,7 +191,14 @@ def _number(number: str, line: str, start: int, end: int) -> tuple[str, str]:
 def _is_name(line: str, match: re.Match[str], starts: Sequence[int]) -> bool:
     """Whether capitals mean a name: not where a sentence starts, nor in what is shouted."""
     start, name = match.start(), match[0]
-    if line[start - 2 : start] == ": " or name.lower() in _NO_NAMES or (name.isupper() and len(name) > _ACRONYM):
+    if (
+        (line[start - 2 : start] == ": " and " " not in name)
+        or name.lower() in _NO_NAMES
+        or (name.isupper() and len(name) > _ACRONYM)
+    ):
         return False
     first = starts[place(starts, start)]
-    return line[first:start].strip(_EDGES) != ""
+    if line[first:start].strip(_EDGES):
+        return True
+    opening, _, more = name.partition(" ")  # capitals where a sentence starts: a full name has two
+    return bool(more) and opening.lower() not in _OPENERS

@@ -191,7 +191,7 @@ async def _children(session: Session, segment: Segment) -> list[Segment]:
 
 async def stats(session: Session) -> Stats:
     """The session in figures."""
-    snapshot = await session.store.snapshot(session.id)
+    snapshot = await session.snapshot()
     record, totals, figures = snapshot.record, snapshot.totals, session.figures
     return Stats(
         messages=totals.next_seq,
@@ -235,8 +235,7 @@ async def pin(session: Session, text: str) -> Pin:
     needed = pinned_tokens(after, session.options, session.tally)
     if needed > session.options.archive_tokens:
         raise PinBudgetError(needed, session.options.archive_tokens)
-    await session.store.pin(session.id, new, session.user)
-    return new
+    return await session.pin(new)
 
 
 async def unpin(session: Session, pinned: Pin | str) -> bool:
@@ -248,14 +247,13 @@ async def unpin(session: Session, pinned: Pin | str) -> bool:
     if not isinstance(pinned, (str, Pin)):
         raise InvalidMessage(f"unpin takes a pin, its id or its text, got {type(pinned).__name__}")
     if isinstance(pinned, Pin):
-        return await session.store.unpin(session.id, pinned.id)
-    by_id = await session.store.unpin(session.id, pinned)
-    return by_id or await session.store.unpin(session.id, pin_of(pinned, None).id)
+        return await session.unpin(pinned.id)
+    return await session.unpin(pinned) or await session.unpin(pin_of(pinned, None).id)
 
 
 async def pins(session: Session) -> tuple[Pin, ...]:
-    """What is pinned, oldest first."""
-    return (await session.store.snapshot(session.id)).pins
+    """What is pinned, the user's first, each oldest first."""
+    return (await session.snapshot()).pins
 
 
 def _system(given: str | Given | Sequence[Given] | None) -> tuple[Message, ...]:

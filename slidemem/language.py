@@ -35,6 +35,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 _CLEAR: Final = 5  # small words before a language is named
 _AHEAD: Final = 1.6  # times as many as the next language has
 _MAIN: Final = 0.6  # of all letters, in the script that a text is written in
+_SHORT: Final = 20  # Latin letters; a code with its label is in no language
 _TRACE: Final = 0.1  # of a text's letters: what it uses besides its main script
 _KANA: Final = 0.1  # of a Japanese text's signs
 _READ: Final = 20_000  # characters that are enough to tell
@@ -43,6 +44,8 @@ _READ: Final = 20_000  # characters that are enough to tell
 def differ(source: str, text: str) -> bool:
     """Whether a text is clearly in another language than its source."""
     script = _main_script(text)
+    if script == "Latin" and len(_LETTERS[script].findall(text)) < _SHORT:
+        script = ""
     shares = _scripts(source)
     if script and shares and shares.get(script, 0.0) < _TRACE:
         return True

@@ -20,7 +20,7 @@ from slidemem.state import Entry, Kept, Record, Snapshot, recounted
 from slidemem.tokens import Tally
 from slidemem.units import Unit
 
-_FILL: Final = 80  # per cent of its share that the archive is filled to before segments get shorter
+_FILL: Final = 200  # per cent of its share that the archive is filled to before segments get shorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def plan_job(
     freed = tokens_of(layout.anchor) + sum(unit.tokens for unit in units[:at]) - tokens_of(anchor)
     last = [one for one in snapshot.record.archive.segments[-1:] if one.level == 0]
     pressing = layout.window_tokens > layout.limit  # what is not shown must not stay out of the archive
-    if freed <= (0 if pressing else sum(segment.tokens for segment in last)):
+    if freed <= (0 if pressing else min(sum(segment.tokens for segment in last), options.archive_tokens)):
         return None
     target = _target(snapshot.record, layout.head, freed, options, tally)
     return _job(snapshot, layout, units[at], anchor, target, tally)
@@ -219,20 +219,21 @@ def advanced(job: Job, segment: Segment) -> Record:
 
 
 def merge_target(record: Record, children: Sequence[Segment], options: Options, tally: Tally) -> int:
-    """Tokens that the merged segment may take: what is free of the archive's fill, at least a third of its share."""
+    """What the merged segment may take: what is free of the archive's fill, two thirds of its share or more."""
     share = options.archive_tokens
     rest = _texts_tokens([one for one in record.archive.segments if one not in children], tally)
-    return max(share * _FILL // 100 - rest, share // 3)
+    return max(share * _FILL // 100 - rest, share * 2 // 3)
 
 
 def _target(record: Record, composed: Head, freed: int, options: Options, tally: Tally) -> int:
     """Tokens that a new segment may take.
 
-    What the archive has free up to 80 % of its share, at least a third of the share, at most half of the span.
+    What the archive has free up to twice its share, at least two thirds of the share, at most half of the span. More
+    is kept than a context shows, so that the head chooses among lines of the whole conversation.
     """
     share = options.archive_tokens
     free = share * _FILL // 100 - composed.pinned_tokens - _texts_tokens(record.archive.segments, tally)
-    return min(max(free, share // 3), freed // 2)
+    return min(max(free, share * 2 // 3), freed // 2)
 
 
 def _surplus(turns: int, options: Options) -> int:

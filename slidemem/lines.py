@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from typing import Final
 
 from slidemem.archive import Archive
 from slidemem.recall import REACH, Document, Matches, Posting
 from slidemem.terms import terms
 
 _APART = 2 * REACH + 1  # places between two lines, so that none stands near another
+
+
+_terms: Final = lru_cache(maxsize=4096)(terms)  # each question looks at the same lines
 
 
 def lines_of(archive: Archive) -> tuple[str, ...]:
@@ -34,7 +39,7 @@ def with_lines(
     postings = {term: list(found) for term, found in matches.postings.items()}
     known = dict(documents)
     for number, line in enumerate(lines):
-        said, place = terms(line), place_of(number)
+        said, place = _terms(line), place_of(number)
         for term in postings.keys() & said.counts.keys():
             postings[term].insert(0, Posting(place, said.counts[term]))
             known[place] = Document(said.length, 0.0, "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from slidemem.config import Options
 from slidemem.head import Head, Headlines, compose, headlines
@@ -16,6 +17,8 @@ from slidemem.present import clamp
 from slidemem.state import Entry, Kept, Pin, Record, Snapshot, recounted
 from slidemem.tokens import Tally
 from slidemem.units import Grouped, Unit, group, silenced
+
+_PAUSE: Final = 6 * 3600.0  # seconds of silence after which another sitting begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,9 @@ def cut_at(units: Sequence[Unit], start: int, room: Room, keep_turns: int, ancho
 
     Whole turns leave first, down to `room.low`, while the newest `keep_turns` stay as long as they are under
     `room.high`. A newest turn that is over it by itself is cut inside, at the first unit that brings its
-    anchor and the rest under `room.low`; its newest unit stays.
+    anchor and the rest under `room.low`; its newest unit stays. Where a sitting ends earlier, and the window is left
+    less than half way from there to `room.high`, it is cut there, so that no segment holds the end of one and the
+    beginning of the next.
     """
     after: dict[int, int] = {}
     left = sum(unit.tokens for unit in units[start:])
@@ -249,7 +254,9 @@ def cut_at(units: Sequence[Unit], start: int, room: Room, keep_turns: int, ancho
     kept = next((at for at in turns[-keep_turns:] if after[at] <= room.high), None)
     whole = [at for at in (lowest, kept) if at is not None]
     if whole:
-        return min(whole)
+        cut, middle = min(whole), (room.low + room.high) / 2
+        ends = (at for at in turns if start < at < cut and after[at] <= middle and _apart(units[at - 1], units[at]))
+        return next(ends, cut)
     opener = turns[-1] if turns else start - 1
     inside = _inside(units, range(opener + 1, len(units)), after, room, anchor, tally)
     gone = after[start] + tokens_of(anchor_at(units, start, anchor, room.anchor, tally))
@@ -257,6 +264,11 @@ def cut_at(units: Sequence[Unit], start: int, room: Room, keep_turns: int, ancho
         if at > start and gone > after[at] + tokens_of(anchor_at(units, at, anchor, room.anchor, tally)):
             return at
     return start
+
+
+def _apart(one: Unit, other: Unit) -> bool:
+    """Whether a sitting ends between two units."""
+    return other.entries[0].at - one.entries[-1].at >= _PAUSE
 
 
 def _inside(

@@ -1,7 +1,8 @@
 """Decides how what is known of a user is kept: names and values, shared by the user's sessions, in any store.
 
 A profile stands where pins stand, under an id of its own that no session may have, so every store can keep it as it
-is. It is shown in the pinned zone of each of the user's sessions.
+is. It is shown in the pinned zone of each of the user's sessions. With `pin_scope="user"` the user's pins stand there
+too, each under an id that no name can have.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from slidemem.driver import drive
 from slidemem.errors import ConfigurationError, InvalidMessage, PinBudgetError
 from slidemem.plan import pinned_tokens
 from slidemem.session import Session, profile_id
-from slidemem.state import Pin, with_profile
+from slidemem.state import Pin, is_of_user, with_profile
 
 _NAMELESS: Final = "a profile is a user's: give mem.session(id, user_id=...) one"
 
@@ -20,7 +21,7 @@ _NAMELESS: Final = "a profile is a user's: give mem.session(id, user_id=...) one
 async def entries(session: Session) -> dict[str, str]:
     """What is known of the session's user, by name, oldest first."""
     held = await session.store.held(_id(session))
-    return {pin.id: pin.text for pin in held.pins}
+    return {pin.id: pin.text for pin in held.pins if not is_of_user(pin)}
 
 
 async def put(session: Session, name: str, value: object) -> None:
@@ -45,7 +46,7 @@ async def remove(session: Session, name: str) -> bool:
 
 
 async def clear(session: Session) -> None:
-    """Forget all that is known of the user."""
+    """Forget all that is known of the user, the user's pins too."""
     await session.store.clear(_id(session))
 
 
@@ -98,7 +99,7 @@ class Profile:
         return await remove(self._async, name)
 
     def clear(self) -> None:
-        """Forget all that is known of the user."""
+        """Forget all that is known of the user, the user's pins too."""
         drive(clear(self._sync), "aclear")
 
     async def aclear(self) -> None:

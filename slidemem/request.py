@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from slidemem.cues import Cue
 from slidemem.language import language
-from slidemem.messages import Message, Part
+from slidemem.messages import Message, Part, Role
 from slidemem.openai_format import to_openai
 
 _ASKED_FOR: Final = 0.6  # of the target; the rest is for lines that the summary lacks
@@ -122,7 +122,7 @@ class SummaryRequest:
             where=where, language=spoken or "the language of the conversation", tokens=self.asked_tokens
         )
 
-    def spoken(self) -> list[tuple[str, str]]:
+    def spoken(self) -> list[tuple[Role, str]]:
         """The span as pairs of role and text; calls are written out, media are named."""
         return [(message.role, text) for message in self.messages if (text := _spoken(message))]
 

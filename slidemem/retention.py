@@ -8,13 +8,17 @@ by who says it, and whether it is a question, a log or JSON.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
+from slidemem.clauses import cuts, without_opening
 from slidemem.cues import ALONE, PROMISES, STRONG, TELLS, Cue, cues_at, place, strength
 from slidemem.facts import ABBREVIATIONS, CLOSERS, Fact, facts_at, is_month
+from slidemem.messages import Role
 
 _NO_CUES: Final[Mapping[int, int]] = {}
 _ROLE: Final = re.compile(r"- (system|user|assistant|tool): ")
@@ -41,6 +45,9 @@ _ASKING: Final = re.compile(  # a question that is typed without its mark
 )
 _LIMIT: Final = 300  # characters of a sentence
 _FRAGMENT: Final = 24  # characters and
+_MANY: Final = 12  # clauses of a sentence; one of more is a list
+_TRAILING: Final = " ,;，；–—-"
+_INTRODUCES: Final = (":", "：")  # how a line ends that says what comes, and nothing itself
 _FEW: Final = 3  # words that are no sentence of their own
 _ASKS, _DUMPS = 0.25, 0.1  # what questions, and logs, JSON and code count
 _REMEMBER: Final = re.compile(
@@ -78,15 +85,27 @@ REPLACED: Final = " (replaced)"  # ends a line whose value a later one corrects
 _STALE: Final = 0.2  # of its worth that counts then
 _MEANT: Final = 0.6  # of the words of what is to be forgotten that its pin has, at least
 _BELOW: Final = 12  # lines below "remember this:" that are taken
-_SPEAKERS: Final = {"user": 4.5, "assistant": 1.0, "tool": 0.5, "system": 0.5}
-_MORE: Final = 0.1  # of its weight that each further number or code of a sentence adds
-_FRAME: Final = 80  # characters that any line costs besides its text
+_SPEAKERS: Final = {"user": 4.5, "assistant": 2.0, "tool": 0.5, "system": 0.5}
+_MORE: Final = 0.14  # of its weight that each further number or code of a sentence adds
+_BRIEF: Final = 24  # characters of a statement without a fact that says little by itself; a third without spaces
+_TINY: Final = 0.5  # what it counts
+_FRAME: Final = 110  # characters that any line costs besides its text
+_NOTED: Final = 5000.0  # what a summariser's own line is worth besides: it was chosen by whoever read all of the span
+_STRONGLY: Final = 1.5  # times that, where it states a preference, a prohibition or a decision
 _FADING: Final = 128  # lines after which an archive line counts half
 _SLOWER: Final = 4  # times that one with a cue fades slower
 
 
+HEADINGS: Final = (  # of a summary
+    "User and preferences",
+    "Facts and identifiers",
+    "Decisions",
+    "Open questions",
+)
 _STEM: Final = 5  # letters by which two words are the same one
-_LONGER: Final = re.compile(r"[^\W\d_]{4,}")
+_LONGER: Final = re.compile(
+    "(?:[^\\W\\d_]|[\u0900-\u0963\u0972-\u0dff]){4,}"
+)  # with the vowel signs of Indic scripts
 _SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 
@@ -126,9 +145,11 @@ class Statement(NamedTuple):
         user = role == "user"
         new = sorted((fact.weight for key, fact in self.facts.items() if key not in known), reverse=True)
         alone = self.cues & (ALONE if user else PROMISES) or self.own > 1
-        if not new and not alone:
+        if not new and (not alone or self.text.endswith(_INTRODUCES)):
             return 0.0
         said = new[0] + _MORE * sum(new[1:]) if new else 1.0
+        if not self.facts and len(self.text) < (_BRIEF // 3 if _SPACELESS.search(self.text) else _BRIEF):
+            said *= _TINY
         return self.share * said * strength(self.cues, user=user) * self.own
 
     def density(self, role: str, known: Container[str] = ()) -> float:
@@ -161,12 +182,26 @@ def importance(line: str, age: int, cues: tuple[Cue, ...] = ()) -> float:
     return counts * (1 + worth) / (_FRAME + len(line)) / (1 + fading / _FADING)
 
 
+def states(line: str, cues: tuple[Cue, ...] = ()) -> bool:
+    """Whether an archive line states something."""
+    return _standing(line, cues)[0] > 0
+
+
 @lru_cache(maxsize=4096)
 def _standing(line: str, cues: tuple[Cue, ...]) -> tuple[float, bool]:
     """Worth of an archive line, and whether it holds a strong cue; remembered, as every read asks again."""
     said = statements(line, cues)
     worth = sum(one.worth(role=one.role or "user") * _SPEAKERS[one.role or "user"] for one in said)
-    return worth, any(one.cues & STRONG or one.own > 1 for one in said)
+    strong = any(one.cues & STRONG or one.own > 1 for one in said)
+    if not _is_note(line):
+        return worth, strong
+    return worth + _NOTED * (_STRONGLY if strong else 1.0), True
+
+
+def _is_note(line: str) -> bool:
+    """Whether a line is a summariser's own, which names no speaker; a heading is none."""
+    text = line.removeprefix("- ").rstrip()
+    return not _ROLE.match(line) and not text.endswith(_INTRODUCES) and text not in HEADINGS
 
 
 def stems(text: str) -> frozenset[str]:
@@ -175,8 +210,14 @@ def stems(text: str) -> frozenset[str]:
     return frozenset((*(word[:_STEM] for word in _LONGER.findall(lower)), *_SPACELESS.findall(lower)))
 
 
-def statements(text: str, cues: tuple[Cue, ...] = ()) -> list[Statement]:
-    """What a text states, in order; sentences without a fact or a cue are left out."""
+def statements(text: str, cues: tuple[Cue, ...] = (), speaker: Role | None = None) -> list[Statement]:
+    """What a text states, in order; sentences without a fact or a cue are left out.
+
+    Args:
+        text: of a message, or lines of an archive.
+        cues: a user's own.
+        speaker: who said it: then long sentences are cut to their densest clauses. None leaves them whole.
+    """
     made: list[Statement] = []
     fenced = False
     for line in text.splitlines():
@@ -186,7 +227,7 @@ def statements(text: str, cues: tuple[Cue, ...] = ()) -> list[Statement]:
             fenced = not fenced
         elif line and not _STACK.match(line, start):
             data = fenced or _is_data(line, start)
-            stated = _stated(line, _starts(line, start), role[1] if role else "", cues, data=data)
+            stated = _stated(line, _starts(line, start), role[1] if role else "", cues, speaker, data=data)
             made.extend(stated)
     return made
 
@@ -246,24 +287,72 @@ def _own_lines(lines: Sequence[str]) -> Iterator[int]:
             yield at
 
 
-def _stated(line: str, starts: Sequence[int], role: str, own: tuple[Cue, ...], *, data: bool) -> Iterator[Statement]:
-    """The statements of a line whose sentences start there; an archive line, which has a role, is one."""
-    found = facts_at(line, starts, data=data)
-    cues = _NO_CUES if data else cues_at(line, starts)
-    boosts = _boosts(line, starts, own)
-    places = found.keys() | {at for at, bits in cues.items() if bits & ~TELLS} | boosts.keys()
-    runs = [(0, len(starts) - 1)] if role else _runs(line, starts, sorted(places))
-    for first, last in runs if places else ():
-        run = range(first, last + 1)
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a line holds, by the places of its clauses, or of its sentences where those are not cut."""
+
+    line: str
+    starts: Sequence[int]
+    facts: Mapping[int, dict[str, Fact]]
+    cues: Mapping[int, int]
+    boosts: Mapping[int, float]
+
+    def places(self) -> list[int]:
+        """Those that hold a fact or a cue, in order."""
+        cues = {at for at, bits in self.cues.items() if bits & ~TELLS}
+        return sorted(self.facts.keys() | cues | self.boosts.keys())
+
+    def text(self, first: int, last: int) -> str:
+        """From one place to another."""
+        end = self.starts[last + 1] if last + 1 < len(self.starts) else len(self.line)
+        text = self.line[self.starts[first] : end].strip()
+        return _BOLD.sub("", text) if "**" in text else text
+
+    def statement(self, first: int, last: int, role: str, share: float) -> Statement:
+        """What is stated from one place to another."""
         bits, boost = 0, 1.0
         known: dict[str, Fact] = {}
-        for at in run:
-            bits |= cues.get(at, 0)
-            known |= found.get(at, {})
-            boost = max(boost, boosts.get(at, 1.0))
-        text = line[starts[first] : starts[last + 1] if last + 1 < len(starts) else len(line)].strip()
-        text = _BOLD.sub("", text) if "**" in text else text
-        yield Statement(text, role, known, bits, _share(text, data=data), boost)
+        for at in range(first, last + 1):
+            bits |= self.cues.get(at, 0)
+            known |= self.facts.get(at, {})
+            boost = max(boost, self.boosts.get(at, 1.0))
+        return Statement(self.text(first, last), role, known, bits, share, boost)
+
+    def clauses(self, first: int, last: int, speaker: Role, share: float) -> Iterator[Statement]:
+        """The densest run of clauses, then those of what is before and behind it, as far as they state something."""
+        if not any(first <= at <= last for at in self.places()):
+            return
+        runs = [(one, other) for one in range(first, last + 1) for other in range(one, last + 1)]
+        made = {run: self.statement(*run, "", share) for run in runs}
+        best = max(runs, key=lambda run: (made[run].density(speaker), run[1] - run[0]))
+        yield from self.clauses(first, best[0] - 1, speaker, share)
+        yield made[best]._replace(text=without_opening(made[best].text).rstrip(_TRAILING))
+        yield from self.clauses(best[1] + 1, last, speaker, share)
+
+
+def _stated(
+    line: str, starts: Sequence[int], role: str, own: tuple[Cue, ...], speaker: Role | None, *, data: bool
+) -> Iterator[Statement]:
+    """The statements of a line whose sentences start there; an archive line, which has a role, is one."""
+    cut = cuts(line, starts) if speaker and not data and not role else starts
+    found = _Found(
+        line,
+        cut,
+        facts_at(line, cut, starts, data=data),
+        _NO_CUES if data else cues_at(line, cut),
+        _boosts(line, cut, own),
+    )
+    places = found.places()
+    sentences_of = sorted({place(starts, cut[at]) for at in places})
+    edges = [bisect_left(cut, start) for start in starts] + [len(cut)]
+    runs = [(0, len(starts) - 1)] if role else _runs(line, starts, sentences_of)
+    for one, other in runs if places else ():
+        first, last = edges[one], edges[other + 1] - 1
+        share = _share(found.text(first, last), data=data)
+        if speaker and not role and last - first < _MANY:
+            yield from found.clauses(first, last, speaker, share)
+        else:
+            yield found.statement(first, last, role, share)
 
 
 def _share(text: str, *, data: bool) -> float:

@@ -31,7 +31,7 @@ class Hit:
         seq: of the message; None for a line of the archive.
         message: the message as it was said; None for a line of the archive.
         segment: the segment that holds the line; None for a message.
-        at: when the message was appended, or the last one that the segment covers, in seconds since 1970.
+        at: when the message was said, or the last one that the segment covers, in seconds since 1970.
     """
 
     text: str

@@ -15,7 +15,7 @@ from slidemem.plan import Layout, lay_out
 from slidemem.quote import Quote
 from slidemem.request import SummaryRequest
 from slidemem.retention import Asked
-from slidemem.state import Entry, Pin, Snapshot, with_profile
+from slidemem.state import Entry, Pin, Snapshot, is_of_user, of_user, with_profile, with_users_pins
 from slidemem.stores.base import Store, Together
 from slidemem.tokens import Tally
 from slidemem.vectors import Vectors
@@ -186,7 +186,28 @@ class Session:
         snapshot, profile = await self._stored()
         if self.metadata is not None:
             snapshot = replace(snapshot, metadata=self.metadata)
-        return with_profile(snapshot, tuple((pin.id, pin.text) for pin in profile))
+        named = tuple((pin.id, pin.text) for pin in profile if not is_of_user(pin))
+        return with_users_pins(with_profile(snapshot, named), tuple(filter(is_of_user, profile)))
+
+    @property
+    def pins_of_user(self) -> bool:
+        """Whether what is pinned from now on is the user's."""
+        return self.options.pin_scope == "user" and self.user is not None
+
+    async def pin(self, pin: Pin) -> Pin:
+        """Keep a pin where they belong, and return it as it is kept."""
+        if not self.pins_of_user or self.user is None:
+            await self.store.pin(self.id, pin, self.user)
+            return pin
+        await self.store.pin(profile_id(self.user), of_user(pin))
+        return of_user(pin)
+
+    async def unpin(self, id_: str) -> bool:
+        """Take away a pin of the session's, or of its user's; False when there is none of this id."""
+        pin = Pin(id_, "")
+        gone = not is_of_user(pin) and await self.store.unpin(self.id, id_)
+        users = self.user is not None and await self.store.unpin(profile_id(self.user), of_user(pin).id)
+        return gone or users
 
     async def _stored(self) -> tuple[Snapshot, tuple[Pin, ...]]:
         """The session as it is stored, and what is known of its user."""

@@ -29,7 +29,20 @@ from slidemem.present import mend, without_secrets
 from slidemem.request import SummaryRequest
 from slidemem.retention import Asked, means, to_forget, to_remember
 from slidemem.session import Session, profile_id
-from slidemem.state import Change, Entry, Kept, Lease, Pin, Record, Recount, Totals, recounted, with_profile
+from slidemem.state import (
+    Change,
+    Entry,
+    Kept,
+    Lease,
+    Pin,
+    Record,
+    Recount,
+    Snapshot,
+    Totals,
+    of_user,
+    recounted,
+    with_profile,
+)
 from slidemem.tokens import Tally
 
 _LOG: Final = logging.getLogger("slidemem")
@@ -50,7 +63,7 @@ class Consolidation:
         change: what the commit writes.
         events: to tell once it is committed.
         tokens_in: of the span, as it was shown.
-        profile: what the span tells of the user, for the profile.
+        profile: what the span tells of the user, for the profile, and the user's pins.
         holder: of the lease that was taken for it; "" when none was.
     """
 
@@ -215,6 +228,7 @@ async def _consolidation(session: Session, job: Job) -> Consolidation:
     record, children, merges = await _merged(session, advanced(job, segment))
     pins, left_out = _asked_to_remember(session, job)
     after = replace(job.snapshot, record=record, pins=(*job.snapshot.pins, *pins))
+    own, users = ((), tuple(map(of_user, pins))) if session.pins_of_user else (pins, ())
     record = replace(record, overhead_tokens=headed_by(after, session.options, session.tally))
     detail = f"messages {job.start} to {job.end - 1} into {segment.tokens} tokens ({segment.method})"
     done = Event("consolidated", session.id, detail, job.start, job.end, segment)
@@ -223,10 +237,10 @@ async def _consolidation(session: Session, job: Job) -> Consolidation:
         segment=segment,
         merged=tuple(event.segment for event in merges if event.segment),
         revision=job.revision,
-        change=Change(record, job.covered, (*children, *record.archive.segments), pins),
+        change=Change(record, job.covered, (*children, *record.archive.segments), own),
         events=(done, *merges, *left_out),
         tokens_in=job.tokens,
-        profile=_told_of_the_user(session, job),
+        profile=(*users, *_told_of_the_user(session, job, after)),
     )
 
 
@@ -234,7 +248,7 @@ def _one_line(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _told_of_the_user(session: Session, job: Job) -> tuple[Pin, ...]:
+def _told_of_the_user(session: Session, job: Job, snapshot: Snapshot) -> tuple[Pin, ...]:
     """What a host's function finds in the span about the user, as far as it fits; its fault is told."""
     if session.extract_facts is None or session.user is None:
         return ()
@@ -247,7 +261,7 @@ def _told_of_the_user(session: Session, job: Job) -> tuple[Pin, ...]:
     fitting: dict[str, Pin] = {}
     for fact in facts:
         known = tuple((pin.id, pin.text) for pin in {**fitting, fact.id: fact}.values())
-        after = with_profile(job.snapshot, known)
+        after = with_profile(snapshot, known)
         if (
             fact.id
             and fact.text
@@ -380,7 +394,7 @@ def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tup
     left_out: list[Event] = []
     asked = [(entry, asked_of(session, entry)) for entry in job.snapshot.live if entry.message.role == "user"]
     forgotten = [(entry.seq, text) for entry, what in asked for text in what.forget]
-    known = {pin.id for pin in job.snapshot.pins}
+    known = {pin.id.strip() for pin in job.snapshot.pins}
     for entry, text in ((entry, text) for entry, what in asked if entry.seq < job.end for text in what.remember):
         pin = pin_of(text, entry.seq)
         if pin.id in known or any(seq > entry.seq and means(gone, text) for seq, gone in forgotten):
@@ -413,8 +427,8 @@ async def forget(session: Session, entries: Sequence[Entry]) -> None:
     """Take away the pins that new messages of the user ask to forget."""
     said = [asked_of(session, entry).forget for entry in entries if entry.message.role == "user"]
     wanted = [text for asked in said for text in asked]
-    for pin in (await session.store.held(session.id)).pins if wanted else ():
-        if any(means(text, pin.text) for text in wanted) and await session.store.unpin(session.id, pin.id):
+    for pin in (await session.snapshot()).pins if wanted else ():
+        if any(means(text, pin.text) for text in wanted) and await session.unpin(pin.id):
             session.happened(Event("unpinned", session.id, f"{pin.text!r}, as the user asked"))
 
 

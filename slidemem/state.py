@@ -28,7 +28,7 @@ class Entry:
         shown: as contexts show it: the message itself unless it had to be mended or clamped.
         tokens: of `shown`, by the counter of `counter`.
         whole_tokens: of the message before it was clamped.
-        at: when it was appended, in seconds since 1970.
+        at: when it was said, by its own time, else when it was appended; in seconds since 1970.
         counter: fingerprint of the counter.
         post: what it is found by, on its way into a store; a store hands it out without.
     """
@@ -145,6 +145,16 @@ class Pin:
     def from_json(cls, stored: Mapping[str, Any]) -> Pin:
         """The pin of `to_json`'s object."""
         return cls(stored["id"], stored["text"], stored["source"])
+
+
+def of_user(pin: Pin) -> Pin:
+    """A pin as a user's profile keeps it: no place in one session, and an id that no name in a profile can have."""
+    return pin if is_of_user(pin) else Pin(f" {pin.id}", pin.text)
+
+
+def is_of_user(pin: Pin) -> bool:
+    """Whether an entry of a profile is a pin; a name never begins with a blank."""
+    return pin.id.startswith(" ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +342,7 @@ class Snapshot:
     Attributes:
         record: the session's record.
         live: the messages from the boundary on.
-        pins: what is pinned.
+        pins: what is pinned, the user's pins first.
         metadata: the session's metadata, as name and text, and what is known of its user.
         totals: the running sums.
     """
@@ -349,6 +359,12 @@ def with_profile(snapshot: Snapshot, profile: tuple[tuple[str, str], ...]) -> Sn
     names = {name for name, _ in snapshot.metadata}
     known = tuple(pair for pair in profile if pair[0] not in names)
     return replace(snapshot, metadata=(*snapshot.metadata, *known)) if known else snapshot
+
+
+def with_users_pins(snapshot: Snapshot, pins: tuple[Pin, ...]) -> Snapshot:
+    """The snapshot with its user's pins before its own, none twice."""
+    own = tuple(pin for pin in snapshot.pins if of_user(pin).id not in {one.id for one in pins})
+    return replace(snapshot, pins=(*pins, *own)) if pins else snapshot
 
 
 @dataclass(frozen=True, slots=True)

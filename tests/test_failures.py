@@ -119,7 +119,7 @@ FAILURES: list[tuple[str, Any, str]] = [
     ("echoes its prompt", EchoesItsPrompt(), "as long as what it summarises"),
     ("echoes the span", echoes, "over its target"),
     ("returns more", returns_more, "as long as what it summarises"),
-    ("over its target", of("Ines " * 100), "over its target"),
+    ("over its target", of("Ines " * 190), "over its target"),
     ("says nothing", of("The user and the assistant talked."), "holds none of the span's"),
     (
         "another language",
@@ -233,7 +233,7 @@ def test_the_second_ask_is_tighter_and_the_last() -> None:
     class Long:
         def summarize(self, request: SummaryRequest) -> str:
             asked.append(request.asked_tokens)
-            return "Ines " * 100
+            return "Ines " * 190
 
         async def asummarize(self, request: SummaryRequest) -> str:
             return self.summarize(request)
@@ -518,3 +518,18 @@ def test_a_language_is_named_where_it_is_clear(text: str, name: str) -> None:
 def test_a_summary_keeps_the_language(source: str, text: str, expected: bool) -> None:  # noqa: FBT001  # a row
     """Another script, or other small words, are another language; names and numbers are not."""
     assert expected == differ(source, text)
+
+
+@pytest.mark.parametrize(
+    "note", ["- phone: 0431-8850", "- दादी पानी नहीं पीतीं और पैदल चलती हैं", "- prohibition: 不能跑不能跳也不能提重物"]
+)
+def test_a_note_made_of_what_was_said_is_a_summary(note: str) -> None:
+    """Without a fact's form, with a label in another language, in any script: what it says was said."""
+    said = "दादी पानी नहीं पीतीं और पैदल चलती हैं, 不能跑不能跳也不能提重物, phone 0431-8850, Nikhil in Pune 99"
+    chat, events = memory(of(note))
+
+    for at in range(16):
+        chat.append(turn(at, f"{said} today."))
+
+    assert {"repeats an earlier segment"} >= {event.detail for event in events if event.kind == "refused"}
+    assert note in chat.context().head

@@ -146,7 +146,7 @@ lines_ = st.lists(
     lines_, st.lists(st.just("Pinned: gate 4471"), max_size=2), st.integers(0, 400), st.sampled_from(sorted(COUNTS))
 )
 def test_the_limit_is_respected(archive: list[str], pins: list[str], limit: int, counter: str) -> None:
-    """For any counter: within the limit, or pins alone; whole lines in their order; more room, more lines."""
+    """For any counter: within the limit, or pins alone; whole lines in their order; what fits whole stays whole."""
     count = COUNTS[counter]
     lines = headlines([], pins, "", "\n".join(archive), covered=9)
 
@@ -160,7 +160,7 @@ def test_the_limit_is_respected(archive: list[str], pins: list[str], limit: int,
     assert all(line in rest for line in shown)
     assert len(shown) == len(lines.archive) - head.dropped
     assert head.text.count("Pinned: gate 4471") == len(pins)
-    assert compose(lines, limit + 50, count).dropped <= head.dropped
+    assert head.dropped or not compose(lines, limit + 50, count).dropped
 
 
 # ------------------------------------------------------------------ stable bytes

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from slidemem import ConversationMemory, SlideMem
+from slidemem import ConversationMemory, SlideMem, from_openai
 from slidemem.archive import FAN
 
 TURNS = 5_000
@@ -53,7 +54,7 @@ def test_what_was_critical_in_turn_8_is_there_in_turn_5000() -> None:
         context = chat.context()
         text = context.messages[0].text
         held = WARNING in "".join(one.text for one in context.messages) or "penicillin" in text
-        looks.append((context.zones.archive + context.zones.pinned <= 90, held, PINNED in str(context.messages)))
+        looks.append((context.zones.archive + context.zones.pinned <= 120, held, PINNED in str(context.messages)))
 
     chat = long_talk(TURNS, lambda chat: look(chat) if chat.stats().messages > 20 else None)
 
@@ -130,3 +131,58 @@ def test_a_line_that_does_not_fit_is_left_out() -> None:
 
     assert "" == chat.context().head
     assert chat.context().receipt.covered > 100
+
+
+# ------------------------------------------------------------------ sittings
+
+DAY = 86_400.0
+
+
+def sittings(lengths: list[int]) -> ConversationMemory:
+    """A session with a sitting of so many turns on each day, a turn a minute, as its messages tell."""
+    chat = SlideMem(max_tokens=600, counter=quarters, clock=lambda: 0.0).session("s")
+    at = 0
+    for day, turns in enumerate(lengths, start=1):
+        for minute in range(turns):
+            said = f"2026-03-{day:02}T09:{minute:02}:00Z"
+            chat.append([replace(from_openai(message), time=said) for message in turn(at)])
+            at += 1
+    return chat
+
+
+def crossing(chat: ConversationMemory) -> list[tuple[int, int]]:
+    """The ranges of segments made from messages that hold more than one sitting."""
+    left, found = list(chat.archive()), list[tuple[int, int]]()
+    while left:
+        segment = left.pop()
+        children = [one.segment for one in chat.explain(segment).children]
+        left.extend(children)
+        if not children and segment.last_at - segment.first_at >= DAY / 4:
+            found.append((segment.start, segment.end))
+    return found
+
+
+@pytest.mark.parametrize("lengths", [[20, 20, 20], [15] * 4, [30, 30]])
+def test_a_segment_ends_where_a_sitting_does(lengths: list[int]) -> None:
+    """Where a cut can be moved there, no segment holds the end of one sitting and the beginning of the next."""
+    chat = sittings(lengths)
+
+    assert len(chat.archive()) > 1
+    assert [] == crossing(chat)
+
+
+def test_segments_carry_the_dates_of_what_was_said() -> None:
+    """Not of when it was appended; one that was merged has those of its children."""
+    chat = sittings([12, 12, 12])
+
+    first, last = chat.archive()[0], chat.archive()[-1]
+    assert (1_772_355_600.0, True) == (first.first_at, first.first_at < first.last_at <= last.first_at < last.last_at)
+    assert [] == [one for one in chat.archive() if one.last_at < one.first_at]
+
+
+def test_a_pause_within_the_newest_turns_moves_no_cut() -> None:
+    """Where cutting at it would leave the window too full, the cut is where it would be without it."""
+    broken, whole = sittings([15, 3]), sittings([18])
+
+    assert len(whole.archive()) > 0
+    assert [one.end for one in whole.archive()] == [one.end for one in broken.archive()]

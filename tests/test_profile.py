@@ -276,6 +276,115 @@ def test_a_reconciled_message_may_ask_too() -> None:
     assert () == chat.pins()
 
 
+# ------------------------------------------------------------------ pins of a user
+
+
+@pytest.fixture
+def shared(mem: SlideMem) -> SlideMem:
+    """A memory over each kind of store whose pins are the user's."""
+    return memory(store=mem.store, pin_scope="user")
+
+
+def test_a_users_pins_are_in_all_of_their_sessions(shared: SlideMem) -> None:
+    """What is pinned in one, by a call or by being asked for, is shown in the others, and in nobody else's."""
+    first, second = shared.session("a", user_id="alice"), shared.session("b", user_id="alice")
+    other = shared.session("c", user_id="bob")
+    for chat in (first, second, other):
+        say(chat, "hello")
+
+    pinned = first.pin("the gate is 4471")
+    say(first, "Remember that I like onions.")
+    chatter(first)
+
+    assert ["the gate is 4471", "I like onions."] == [pin.text for pin in second.pins()]
+    assert first.pins() == second.pins()
+    assert "Pinned: the gate is 4471\nPinned: I like onions." in second.context().head
+    assert (2, (), "") == (second.stats().pins, other.pins(), other.context().head)
+    assert {} == first.profile.all()
+    assert second.unpin(pinned)
+    assert ["I like onions."] == [pin.text for pin in first.pins()]
+
+
+def test_a_users_pin_goes_from_any_session(shared: SlideMem) -> None:
+    """By its text, by its id, or because the user asks in another session."""
+    first, second = shared.session("a", user_id="alice"), shared.session("b", user_id="alice")
+    texts = ["the gate is 4471", "the sauna is at seven", "the boat is blue"]
+    pins = [first.pin(text) for text in texts]
+
+    assert (True, True, False) == (second.unpin(texts[0]), second.unpin(pins[1].id), second.unpin(texts[0]))
+    say(second, "Please forget about the boat.")
+    assert () == first.pins()
+
+
+def test_a_users_pins_have_async_twins(shared: SlideMem) -> None:
+    """They do the same."""
+    first, second = shared.session("a", user_id="alice"), shared.session("b", user_id="alice")
+
+    async def talk() -> tuple[Any, ...]:
+        pinned = await first.apin("the gate is 4471")
+        await second.aappend({"role": "user", "content": "hello"})
+        head = (await second.acontext()).head
+        return await second.apins() == (pinned,), "Pinned: the gate is 4471" in head, await second.aunpin(pinned)
+
+    assert (True, True, True) == asyncio.run(talk())
+    assert () == first.pins()
+
+
+def test_a_session_without_a_user_keeps_its_own_pins(shared: SlideMem) -> None:
+    """Nobody's pins are the session's, as they are where pins are a session's anyway."""
+    nobody = shared.session("d")
+    nobody.pin("the gate is 4471")
+
+    assert ["the gate is 4471"] == [pin.text for pin in nobody.pins()]
+    assert () == shared.session("e").pins()
+
+
+def test_a_pin_of_both_is_shown_once(mem: SlideMem, shared: SlideMem) -> None:
+    """A session's own pin that is the user's too is one, and both go together."""
+    own, users = mem.session("a", user_id="alice"), shared.session("a", user_id="alice")
+    say(own, "hello")
+    own.pin("the gate is 4471")
+    users.pin("the gate is 4471")
+
+    assert 1 == len(own.pins()) == own.context().head.count("the gate is 4471")
+    assert own.unpin("the gate is 4471")
+    assert () == own.pins()
+
+
+def test_a_users_pins_outlive_the_session_and_go_with_the_profile(shared: SlideMem) -> None:
+    """Clearing a session leaves them; clearing what is known of the user does not."""
+    chat = shared.session("a", user_id="alice")
+    chat.pin("the gate is 4471")
+    chat.clear()
+
+    assert ["the gate is 4471"] == [pin.text for pin in chat.pins()]
+    chat.profile.clear()
+    assert () == chat.pins()
+
+
+def test_a_users_pins_keep_the_budget() -> None:
+    """What a pin, and what is found of the user, take is counted together, in each session."""
+    events: list[Event] = []
+    mem = memory(pin_scope="user", on_event=events.append, extract_facts=lambda messages: {"story": "word " * 50})
+    first, second = mem.session("a", user_id="alice"), mem.session("b", user_id="alice")
+    first.pin("word " * 35)
+
+    with pytest.raises(PinBudgetError, match="archive_share allows 90"):
+        second.pin("thing " * 60)
+    say(first, "Remember that I like onions.")
+    chatter(first)
+
+    assert "no room for 'story' in the profile" in {event.detail for event in events if event.kind == "pin_left_out"}
+    assert ["I like onions."] == [pin.text for pin in second.pins()[1:]]
+    assert first.context().tokens <= 300
+
+
+def test_a_wrong_scope_is_a_wrong_option() -> None:
+    """There are two."""
+    with pytest.raises(ConfigurationError, match="pin_scope"):
+        memory(pin_scope="everyone")
+
+
 # ------------------------------------------------------------------ facts of a span
 
 

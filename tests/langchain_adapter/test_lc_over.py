@@ -156,7 +156,7 @@ def test_issue_10078_a_history_that_returns_copies_is_bounded(theirs: Any) -> No
 
     _ = [get("s").messages for _ in range(5)]
 
-    assert 80 > consolidated == sum(calls)
+    assert 100 > consolidated == sum(calls)  # each of 80 messages once, and lines of the archive when it merges
     assert 400 >= get("s").context().tokens
 
 

@@ -152,7 +152,10 @@ def test_every_engine_gets_archive_and_window_within_the_budget(engine: Any, met
     assert 1 >= sum(message.role == "system" for message in prompt)
     assert QUESTION in (prompt[-1].content or "")
     shown = [message for message in remembered(prompt) if message.content != QUESTION]
-    assert LIMIT >= cost(shown) + cost([ChatMessage(QUESTION)])
+    quoted = any(
+        (message.content or "").endswith(QUESTION) for message in shown
+    )  # the question, below what it recalls
+    assert LIMIT >= cost(shown) + (0 if quoted else cost([ChatMessage(QUESTION)]))
     assert MessageRole.USER == (shown or prompt[-1:])[0].role
 
 
@@ -255,7 +258,7 @@ def test_the_system_prompt_of_simple_chat_is_in_the_budget() -> None:
     SimpleChatEngine.from_defaults(llm=llm, memory=memory, system_prompt=prompt).chat(QUESTION)
 
     assert LIMIT >= cost(llm.prompts[-1]) > LIMIT - 150
-    assert QUESTION == llm.prompts[-1][-1].content
+    assert (llm.prompts[-1][-1].content or "").endswith(QUESTION)
 
 
 def test_a_prefix_larger_than_the_limit_raises_as_before_or_leaves_the_last_turn() -> None:
