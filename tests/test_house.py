@@ -37,7 +37,11 @@ PURE = [
         "lines",
     ),
     *("request", "accept", "extract", "language", "cues", "corrections", "costs"),
-    *("consolidate", "plan", "leaving", "compose", "question", "align", "prompts", "config", "check"),
+    *("consolidate", "plan", "leaving", "compose", "question", "align", "prompts", "config"),
+    *(
+        f"check/{room}"
+        for room in ("__init__", "rule", "reading", "roles", "content", "calls", "results", "thinking")
+    ),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
 EFFECTS = {
