@@ -59,7 +59,7 @@ clean:
 	@touch $@
 
 .venv/.test: .venv/.demo
-	$(PIP) install --group test --group agents
+	$(PIP) install --group test --group agents --group clients
 	@touch $@
 
 .venv-oldest/.made: $(SOURCES)
