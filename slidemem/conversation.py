@@ -11,7 +11,7 @@ from slidemem.compose import Context
 from slidemem.config import MOST, Options
 from slidemem.driver import drive
 from slidemem.due import DueJob
-from slidemem.entries import read
+from slidemem.entries import as_shown, read
 from slidemem.errors import AsyncOnly, ConfigurationError
 from slidemem.events import Stats
 from slidemem.flow import Explanation
@@ -98,6 +98,20 @@ class ConversationMemory:
     ) -> Context:
         """Async twin of `context`."""
         return await flow.context(self._async, pending, system, _whole_number(reserve), _text_or_none(query))
+
+    def shown(self, messages: Given | Sequence[Given], *, after: Message | None = None) -> tuple[Message, ...]:
+        """Messages as contexts will show them once they are stored: mended, clamped. For `pending`, to be sent so.
+
+        Args:
+            messages: nothing is stored of them.
+            after: the message that they are sent after. With `alternate`, a first one of the same role is joined to
+                it, and stands for both.
+
+        Raises:
+            InvalidMessage: one cannot be read.
+            OversizeMessage: one is too large and `oversize="raise"`.
+        """
+        return as_shown(self._sync, messages, after)
 
     def consolidate(self, *, force: bool = False) -> Segment | None:
         """Move what is due out of the window into the archive; with `force`, cut down to `compact_to` now.

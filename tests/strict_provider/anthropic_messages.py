@@ -240,14 +240,14 @@ def _blocks(body: Body, system: Sequence[Message], turns: Sequence[Message]) -> 
             compact({key: tool[key] for key in tool if key != "cache_control"}), marked="cache_control" in tool
         )
     for block in system:
-        yield Block(f"<system>{block['text']}", marked="cache_control" in block)
+        yield Block(block["text"], FRAME, "system", marked="cache_control" in block)
     places = [(turn, at) for turn in turns for at in range(len(turn["content"]))]
     for number, (turn, at) in enumerate(places):
         block = turn["content"][at]
         frame = FRAME if at == 0 else 0
         automatic = bool(body.get("cache_control")) and number == len(places) - 1
         marked = automatic or "cache_control" in block
-        yield Block(f"<{turn['role']}>" * (at == 0) + _said(block), frame + _flat(block), marked=marked)
+        yield Block(_said(block), frame + _flat(block), turn["role"], marked=marked)
 
 
 def _said(block: Message) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -184,14 +185,15 @@ def _part(block: Message) -> Iterator[Message]:
 def _blocks(tools: Sequence[Message], system: Sequence[Message], turns: Sequence[Message]) -> Iterator[Block]:
     """The prompt; a cache point marks what stands before it."""
     pieces: list[Block | None] = [None if "cachePoint" in tool else Block(compact(tool)) for tool in tools]
-    pieces.extend(None if "cachePoint" in one else Block(f"<system>{one['text']}", FRAME) for one in system)
+    pieces.extend(None if "cachePoint" in one else Block(one["text"], FRAME, "system") for one in system)
     for turn in turns:
         for at, block in enumerate(turn["content"]):
-            head, frame_ = (f"<{turn['role']}>", FRAME) if at == 0 else ("", 0)
-            pieces.append(None if "cachePoint" in block else Block(head + _said(block), frame_ + _flat(block)))
+            frame_ = FRAME if at == 0 else 0
+            said = Block(_said(block), frame_ + _flat(block), turn["role"])
+            pieces.append(None if "cachePoint" in block else said)
     for piece, after in zip(pieces, [*pieces[1:], Block("")], strict=True):
         if piece:
-            yield Block(piece.text, piece.flat, marked=after is None)
+            yield replace(piece, marked=after is None)
 
 
 def _said(block: Message) -> str:

@@ -213,12 +213,12 @@ def _blocks(declared: Sequence[Message], system: Sequence[Message], contents: Se
     for one in declared:
         yield Block(compact(one))
     for message in system:
-        yield Block(f"<system>{message['content']}", FRAME)
+        yield Block(message["content"], FRAME, "system")
     for content in contents:
         images = sum("inlineData" in part or "fileData" in part for part in content["parts"])
         calls = sum("functionCall" in part for part in content["parts"])
         said = "".join(map(_said, content["parts"]))
-        yield Block(f"<{content['role']}>{said}", FRAME + IMAGE * images + CALL * calls)
+        yield Block(said, FRAME + IMAGE * images + CALL * calls, content["role"])
 
 
 def _said(part: Message) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from zlib import crc32
 
 import tiktoken
 
@@ -49,7 +50,9 @@ class Prompt:
     @classmethod
     def of(cls, blocks: Sequence[Block], factor: float) -> Prompt:
         """The prompt of some blocks, each token standing for `factor` of the tokenizer's."""
-        pieces = [_stretched(_encoded(block.text), factor) + (-1,) * block.flat for block in blocks]
+        pieces = [
+            (-crc32(block.role.encode()),) * block.flat + _stretched(_encoded(block.text), factor) for block in blocks
+        ]
         ends = tuple(accumulate(map(len, pieces)))
         marks = tuple(end for end, block in zip(ends, blocks, strict=True) if block.marked)
         return cls(tuple(token for piece in pieces for token in piece), ends, marks)

@@ -475,8 +475,8 @@ def test_another_tokenizer_counts_more(provider: StrictProvider) -> None:
     provider.clear(ledger=Ledger(1.35))
     _, dear, _ = post(provider, PATHS["openai"], body)
 
-    said_ = plain["usage"]["prompt_tokens"] - 3
-    assert round(said_ * 1.35) + 3 == dear["usage"]["prompt_tokens"]
+    words = plain["usage"]["prompt_tokens"] - 4
+    assert round(words * 1.35) + 4 == dear["usage"]["prompt_tokens"]
 
 
 def test_the_last_directive_counts(provider: StrictProvider) -> None:
