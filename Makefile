@@ -6,12 +6,13 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full oldest lint types bench bench-agents clean
+.PHONY: help demo test full clients oldest lint types bench bench-agents clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
 	@echo "make test    run every test"
 	@echo "make full    the invariants over 2,000 conversations"
+	@echo "make clients  every client through every surface in every mode, 200 turns each"
 	@echo "make oldest  the adapters with the oldest supported versions of their frameworks"
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
@@ -27,6 +28,9 @@ test: .venv/.test
 
 full: .venv/.test
 	SLIDEMEM_CONVERSATIONS=2000 $(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile --durations=5
+
+clients: .venv/.test
+	SLIDEMEM_CLIENTS=all $(BIN)/python -m pytest tests/clients tests/strict_provider -n auto --dist worksteal
 
 oldest: .venv-oldest/.made
 	.venv-oldest/bin/python -m pytest tests/langchain_adapter tests/llamaindex_adapter -n auto --dist worksteal

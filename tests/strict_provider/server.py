@@ -104,7 +104,7 @@ def application(provider: StrictProvider) -> Starlette:
 
     async def model(request: Request) -> Response:
         name = request.path_params["call"]
-        return JSONResponse({"name": f"models/{name}", "inputTokenLimit": provider.limit, "outputTokenLimit": 8192})
+        return JSONResponse({"name": f"models/{name}", "inputTokenLimit": 1_048_576, "outputTokenLimit": 8192})
 
     async def models(request: Request) -> Response:
         return JSONResponse({"object": "list", "data": []})
