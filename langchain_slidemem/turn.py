@@ -23,6 +23,7 @@ from langchain_slidemem.heard import Heard
 from langchain_slidemem.history import SlidingChatMessageHistory
 from langchain_slidemem.said import CODEC, answered, asked, decoded, neutral
 from langchain_slidemem.surely import surely
+from langchain_slidemem.usage import report
 from slidemem import ConfigurationError, Context, Mark, Message, Part, SlideMem
 
 Memory = SlideMem | Callable[..., SlidingChatMessageHistory]
@@ -135,6 +136,7 @@ class Turn:
             InvalidMessage: one of them cannot be stored.
         """
         self._answer = self._answered()
+        report(self._history.session, self._answer, self._given)
 
     # -------------------------------------------------------------- after the run
 

@@ -14,6 +14,7 @@ from slidemem.cues import Cue
 from slidemem.errors import ConfigurationError
 
 MOST: Final = 10**12  # tokens; no number beyond it is meant
+MOST_FACTOR: Final = 2.0  # no tokenizer of today makes more than twice the tokens of another one
 
 Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
 Tokens = Annotated[StrictInt, Field(ge=0, le=MOST)]
@@ -50,6 +51,10 @@ class Options(BaseModel):
         prices: what tokens cost, for `stats().money`; see `Prices`.
         cues: a user's own signs that a sentence matters: regular expressions, and what each multiplies a sentence's
             worth by. A number multiplies it by 4, a prohibition by 4.5, an identifier by 25.
+        correct_counts: whether the budget follows what providers report of their prompts, see
+            `ConversationMemory.report`; for a model whose tokenizer nobody has.
+        token_factor: how many of the provider's tokens one of ours is, to begin with, 1 to 2; `stats().token_factor`
+            of an earlier process.
         flush_seconds: how long `flush`, and the end of the process, wait for what runs in the background.
     """
 
@@ -74,6 +79,8 @@ class Options(BaseModel):
     summary_input_tokens: Annotated[StrictInt, Field(ge=200, le=MOST)] | None = None
     prices: Prices | None = None
     cues: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)
+    correct_counts: StrictBool = False
+    token_factor: Annotated[float, Field(ge=1, le=MOST_FACTOR)] = 1.0
     flush_seconds: Seconds = 30.0
 
     @classmethod

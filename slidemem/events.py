@@ -23,7 +23,8 @@ class Event:
             first), `busy` (another worker has the lease), `rewound`, `recalled` (a context quotes what is
             archived), `postponed` (a fault came between: what was due stays due), `crowded` (little is left
             for the conversation; told once), `counter_failed`, `pin_left_out`, `unpinned` (the user asked to
-            forget it), `hook_failed` (a function of the host raised).
+            forget it), `hook_failed` (a function of the host raised), `corrected` (the budget follows what a
+            provider counted).
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
@@ -47,6 +48,7 @@ class Event:
         "pin_left_out",
         "unpinned",
         "hook_failed",
+        "corrected",
     ]
     session: str
     detail: str
@@ -178,6 +180,7 @@ class Stats:
         contexts: contexts handed out.
         prompt_tokens: tokens of all of them.
         prefix_reuse: share of those that the context before began with, 0 to 1.
+        token_factor: how many of the provider's tokens one of ours is, as far as it is known; see `correct_counts`.
         money: what they cost beside sending everything, where `prices` are given.
     """
 
@@ -200,4 +203,5 @@ class Stats:
     contexts: int
     prompt_tokens: int
     prefix_reuse: float
+    token_factor: float = 1.0
     money: Money | None = None

@@ -18,6 +18,7 @@ from slidemem.retention import Asked
 from slidemem.state import Entry, Snapshot, with_profile
 from slidemem.stores.base import Store
 from slidemem.tokens import Tally
+from slidemem.usage import Corrections
 
 PROFILES: Final = "slidemem:profile:"  # begins the ids under which stores keep profiles; no session may have one
 
@@ -83,6 +84,12 @@ class Layouts:
             if len(self._found) > self._remember:
                 self._found.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget all layouts, which were made under another budget; what reads took stays true."""
+        with self._lock:
+            self._kept.clear()
+            self._found.clear()
+
     def drop(self, session: str) -> None:
         """Forget a session."""
         with self._lock:
@@ -118,7 +125,7 @@ class Session:
 
     Attributes:
         id: of the session.
-        options: of the memory.
+        corrections: what was learned of the memory's models, with the options that follow from it.
         store: where it is kept.
         ask: the summariser; None keeps nothing of what leaves the window.
         extractive: whether that is the extractive consolidator.
@@ -138,7 +145,7 @@ class Session:
     """
 
     id: str
-    options: Options
+    corrections: Corrections
     store: Store
     ask: Callable[[SummaryRequest], Awaitable[str]] | None
     extractive: bool
@@ -155,6 +162,11 @@ class Session:
     user: str | None = None
     asked: Callable[[str], Asked | None] | None = None
     extract_facts: Callable[[list[dict[str, Any]]], Mapping[str, object]] | None = None
+
+    @property
+    def options(self) -> Options:
+        """Of the memory, as of now."""
+        return self.corrections.options
 
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""

@@ -38,6 +38,7 @@ PURE = [
     ),
     *("request", "accept", "extract", "language", "cues", "corrections", "costs"),
     *("consolidate", "plan", "leaving", "compose", "question", "align", "prompts", "config"),
+    *("usage", "checked"),
     *(
         f"check/{room}"
         for room in ("__init__", "rule", "reading", "roles", "content", "calls", "results", "thinking")

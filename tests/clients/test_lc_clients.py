@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,8 +62,6 @@ def test_nothing_is_refused(
 
     session(used, turns)
     told, written = used.said, used.consolidations
-    del used
-    gc.collect()  # while its warnings are ignored
 
     assert [] == served.refused
     assert turns == sum(message.type == "human" for message in told)
