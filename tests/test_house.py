@@ -137,7 +137,11 @@ def blocks(path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "path", ["README.md", *(f"docs/{name}.md" for name in ("core", "state", "recall", "langchain", "llamaindex"))]
+    "path",
+    [
+        "README.md",
+        *(f"docs/{name}.md" for name in ("core", "state", "recall", "providers", "langchain", "llamaindex")),
+    ],
 )
 def test_the_documents_run(path: str) -> None:
     """Every Python block of a document runs as it stands, in order."""
