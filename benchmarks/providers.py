@@ -102,6 +102,24 @@ class Trimmed(Surface):
         self.log.append(self.calls(self.bound, self.prompt()))
 
 
+class Marked(History):
+    """Ours with Anthropic's client marking the end of each prompt, as its documentation shows."""
+
+    def open(self) -> None:
+        """The same with a mark."""
+        super().open()
+        self.bound = self.model.bind_tools([look_up], cache_control={"type": "ephemeral"})
+
+
+class TrimmedMarked(Trimmed):
+    """The same with `trim_messages`."""
+
+    def open(self) -> None:
+        """The same with a mark."""
+        super().open()
+        self.bound = self.model.bind_tools([look_up], cache_control={"type": "ephemeral"})
+
+
 class Untrimmed(Trimmed):
     """The same with everything sent each time."""
 
@@ -176,6 +194,8 @@ def measured(provider: StrictProvider, client: str, name: str, surface: Callable
 
 def rows(provider: StrictProvider, turns: int) -> Iterator[Row]:
     """Every session."""
+    yield measured(provider, "anthropic", "slidemem, history", Marked, turns)
+    yield measured(provider, "anthropic", "trim_messages", TrimmedMarked, turns)
     for client in ("openai", "gemini"):
         yield measured(provider, client, "slidemem, history", History, turns)
         yield measured(provider, client, "slidemem, no recall", WithoutRecall, turns)
