@@ -27,12 +27,13 @@ sys.path[:0] = [str(TESTS), str(TESTS / "clients")]
 
 import client_script  # noqa: E402  # the tests' own, from where the line above says
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, trim_messages  # noqa: E402
+from langchain_core.runnables import RunnableLambda  # noqa: E402
 from lc_clients import History, Surface, look_up  # noqa: E402
 from li_clients import Agent  # noqa: E402
 from llama_index.core.memory import ChatMemoryBuffer  # noqa: E402
 from strict_provider import Ledger, StrictProvider, running  # noqa: E402
 
-from langchain_slidemem import LangChainCodec  # noqa: E402
+from langchain_slidemem import LangChainCodec, mark_prefix  # noqa: E402
 from slidemem import tiktoken_counter  # noqa: E402
 
 BUDGET: Final = 4000
@@ -109,6 +110,15 @@ class Marked(History):
         """The same with a mark."""
         super().open()
         self.bound = self.model.bind_tools([look_up], cache_control={"type": "ephemeral"})
+
+
+class MarkedPrefix(History):
+    """Ours with `mark_prefix`, which marks where the stable part ends."""
+
+    def open(self) -> None:
+        """The same behind a step that marks."""
+        super().open()
+        self.bound = RunnableLambda(mark_prefix) | self.bound
 
 
 class TrimmedMarked(Trimmed):
@@ -195,6 +205,7 @@ def measured(provider: StrictProvider, client: str, name: str, surface: Callable
 def rows(provider: StrictProvider, turns: int) -> Iterator[Row]:
     """Every session."""
     yield measured(provider, "anthropic", "slidemem, history", Marked, turns)
+    yield measured(provider, "anthropic", "slidemem, mark_prefix", MarkedPrefix, turns)
     yield measured(provider, "anthropic", "trim_messages", TrimmedMarked, turns)
     for client in ("openai", "gemini"):
         yield measured(provider, client, "slidemem, history", History, turns)

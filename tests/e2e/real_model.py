@@ -1,7 +1,7 @@
 # ruff: noqa: S106  # no token here is a password
 """Chats with a real small model in a window of 4,096 tokens, streaming, its own summaries in the archive.
 
-    python tests/e2e/real_model.py [--turns N] [--weights model.gguf]
+    python tests/e2e/real_model.py [--turns N] [--window N] [--weights model.gguf]
 
 SmolLM2-135M-Instruct runs in this process through llama.cpp's OpenAI-compatible server (xllamacpp). Both frameworks
 chat through their real clients; then what was said is sent whole, as a chat without memory would, which the server
@@ -30,7 +30,6 @@ from llama_index.llms.openai_like import OpenAILike
 from langchain_slidemem import SlidingChatMessageHistory, with_sliding_memory
 from llamaindex_slidemem import SlidingChatMemoryBuffer, follow_usage
 
-WINDOW = 4096
 ANSWER = 32  # tokens
 OPTIONS: dict[str, Any] = {"reserve_tokens": ANSWER + 64, "correct_counts": True}
 PAD = "I would like a window seat and a quiet coach, I travel light, and I am vegetarian. " * 3
@@ -41,7 +40,7 @@ def question(turn: int) -> str:
     return f"Turn {turn}: my reference is REF-{turn * 37 + 1000}. {PAD}What should I pack for day {turn} in Pune?"
 
 
-def served(weights: Path) -> Any:
+def served(weights: Path, window: int) -> Any:
     """The model's server, and its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -49,14 +48,14 @@ def served(weights: Path) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
     params.port = port
-    params.n_ctx = WINDOW
+    params.n_ctx = window
     params.n_parallel = 1
     params.cpuparams.n_threads = 1
     params.use_jinja = True
     return xllamacpp.Server(params), f"http://127.0.0.1:{port}/v1"
 
 
-def with_langchain(url: str, turns: int) -> tuple[Any, list[dict[str, Any]]]:
+def with_langchain(url: str, turns: int, window: int) -> tuple[Any, list[dict[str, Any]]]:
     """A chain with memory: its figures, and what was said."""
     plain: dict[str, Any] = {
         "model": "smollm2",
@@ -67,7 +66,7 @@ def with_langchain(url: str, turns: int) -> tuple[Any, list[dict[str, Any]]]:
     }
     summarizer = ChatOpenAI(max_tokens=160, **plain)
     history = SlidingChatMessageHistory(
-        "e2e", max_tokens=WINDOW, summarizer=summarizer, token_counter="approximate", **OPTIONS
+        "e2e", max_tokens=window, summarizer=summarizer, token_counter="approximate", **OPTIONS
     )
     chain = with_sliding_memory(ChatOpenAI(max_tokens=ANSWER, **plain), lambda _: history)
     for turn in range(turns):
@@ -78,7 +77,7 @@ def with_langchain(url: str, turns: int) -> tuple[Any, list[dict[str, Any]]]:
     return history.session.stats(), said
 
 
-def with_llamaindex(url: str, turns: int) -> tuple[Any, list[dict[str, Any]]]:
+def with_llamaindex(url: str, turns: int, window: int) -> tuple[Any, list[dict[str, Any]]]:
     """A chat engine with memory: its figures, and what was said."""
     plain: dict[str, Any] = {
         "model": "smollm2",
@@ -89,7 +88,7 @@ def with_llamaindex(url: str, turns: int) -> tuple[Any, list[dict[str, Any]]]:
     }
     usage = {"stream_options": {"include_usage": True}}
     memory = SlidingChatMemoryBuffer.from_defaults(
-        token_limit=WINDOW, summarizer=OpenAILike(max_tokens=160, **plain), **OPTIONS
+        token_limit=window, summarizer=OpenAILike(max_tokens=160, **plain), **OPTIONS
     )
     handler = follow_usage(memory)
     engine = SimpleChatEngine.from_defaults(
@@ -124,15 +123,19 @@ def main() -> int:
     """Chat, and print the figures; 1 when something is refused that should not be, or the other way round."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--turns", type=int, default=60, help="turns of each chat (60)")
+    parser.add_argument("--window", type=int, default=4096, help="tokens that the model takes in (4096)")
     parser.add_argument("--weights", type=Path, default=Path(".venv/smollm2.gguf"), help="of the model")
     given = parser.parse_args()
     failed = False
-    server, url = served(given.weights)
-    frameworks: dict[str, Callable[[str, int], Any]] = {"LangChain": with_langchain, "LlamaIndex": with_llamaindex}
+    server, url = served(given.weights, given.window)
+    frameworks: dict[str, Callable[[str, int, int], Any]] = {
+        "LangChain": with_langchain,
+        "LlamaIndex": with_llamaindex,
+    }
     for name, chat in frameworks.items():
         began = time.monotonic()
         try:
-            stats, said = chat(url, given.turns)
+            stats, said = chat(url, given.turns, given.window)
         except Exception as fault:  # noqa: BLE001  # each client has its own
             print(f"{name}: refused: {fault}")
             failed = True
