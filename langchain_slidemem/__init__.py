@@ -11,6 +11,7 @@ from langchain_slidemem.codec import LangChainCodec
 from langchain_slidemem.consolidator import ChatModelConsolidator
 from langchain_slidemem.graph import SlidingState, sliding_pre_model_hook
 from langchain_slidemem.history import ChatContext, SlidingChatMessageHistory
+from langchain_slidemem.marks import mark_prefix
 from langchain_slidemem.recall import SlidingMemoryRetriever, recall_tool
 from langchain_slidemem.runnable import RunnableWithSlidingMemory, with_sliding_memory
 from langchain_slidemem.vectors import MessageVectors
@@ -24,6 +25,7 @@ __all__ = [
     "SlidingChatMessageHistory",
     "SlidingMemoryRetriever",
     "SlidingState",
+    "mark_prefix",
     "recall_tool",
     "sliding_pre_model_hook",
     "with_sliding_memory",

@@ -20,6 +20,7 @@ from langchain_slidemem.counting import Counting
 from langchain_slidemem.foreign import Histories, HistoryLog
 from langchain_slidemem.runs import Moment, Runs, moment
 from langchain_slidemem.said import CODEC, Said, decoded, encoded, neutral
+from langchain_slidemem.usage import report, reported
 from slidemem import (
     ConfigurationError,
     Context,
@@ -123,6 +124,7 @@ class SlidingChatMessageHistory(BaseChatMessageHistory):
         )
         self._chat = resolved.session(session_id, metadata=metadata)
         self._runs = Runs()
+        self._handed: tuple[Message, ...] = ()
         self._home: Histories | None = None
         self.codec = CODEC
 
@@ -289,12 +291,16 @@ class SlidingChatMessageHistory(BaseChatMessageHistory):
         """The messages of a context, remembered where a run begins with them."""
         if at == "begin":
             self._runs.begin(context.messages)
+        self._handed = context.messages
         return context.messages
 
     @contextmanager
     def _storing(self, messages: Sequence[BaseMessage], at: Moment | None) -> Generator[list[Message]]:
         """What is new of messages, while it is stored."""
         read = neutral(self.codec, _listed(messages))
+        if self._handed and reported(messages):  # of the prompt that was read last, and of no later one
+            report(self._chat, messages, self._handed)
+            self._handed = ()
         places = range(len(read)) if at is None else self._runs.end(read, partial(_are_one, messages))
         with self._home.receiving([(read[n], messages[n]) for n in places]) if self._home else nullcontext():
             yield [read[n] for n in places]

@@ -107,13 +107,19 @@ class SlidingMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         Raises:
             BudgetTooSmall: system message, tools and the newest message alone are larger than the budget.
         """
-        return handler(self._within_budget(request))
+        small, opened, reserve = self._within_budget(request)
+        answer = handler(small)
+        opened.hear(answer.result, reserve)
+        return answer
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelCallResult[Any]:
         """Async twin of `wrap_model_call`."""
-        return await handler(self._within_budget(request))
+        small, opened, reserve = self._within_budget(request)
+        answer = await handler(small)
+        opened.hear(answer.result, reserve)
+        return answer
 
     def after_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Write what is due of old turns, when the answer is there."""
@@ -128,14 +134,15 @@ class SlidingMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             await opened.chat.aconsolidate()
             return opened.update
 
-    def _within_budget(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _within_budget(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], Opened, int]:
+        """The request as it is sent, what it was made of, and the tokens of what is sent beside messages."""
         state = cast("Mapping[str, Any]", request.state)
         reserve = sum(self._memory.tokens_of(tool, _tool) for tool in request.tools)
         if request.response_format is not None:
             reserve += self._memory.tokens_of(request.response_format, _format)
         with self._memory.opened(requested(request.messages, state), state.get(KEY)) as opened:
             shown = opened.shown(request.system_message, reserve)
-        return request.override(messages=cast("Any", shown)) if shown else request
+        return request.override(messages=cast("Any", shown)) if shown else request, opened, reserve
 
     def _opened(self, state: State) -> AbstractContextManager[Opened]:
         whole = cast("Mapping[str, Any]", state)

@@ -16,7 +16,8 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from pydantic import RootModel, create_model
 
-from langchain_slidemem.turn import Keys, Memory, Turn, added, check_memory, history_of
+from langchain_slidemem.heard import added
+from langchain_slidemem.turn import Keys, Memory, Turn, check_memory, history_of
 from slidemem import ConfigurationError
 
 _SESSION: Final = ConfigurableFieldSpec(

@@ -22,6 +22,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_slidemem.codec import LangChainCodec
 from langchain_slidemem.configured import made
 from langchain_slidemem.said import neutral
+from langchain_slidemem.usage import report
 from slidemem import Carried, CarriedRecords, ConfigurationError, ConversationMemory, Mark, Message
 
 KEY: Final = "slidemem"
@@ -135,6 +136,7 @@ class Opened:
         self.chat = chat
         self._carried = carried
         self._came = came
+        self._sent: Sequence[Message] = ()
 
     @property
     def presses(self) -> bool:
@@ -148,6 +150,15 @@ class Opened:
         state = self._carried.state
         return None if state is None else {KEY: state}
 
+    def hear(self, answer: Sequence[BaseMessage], beside: int) -> None:
+        """Tell the memory what an answer reports of the prompt that was shown last.
+
+        Args:
+            answer: of the model.
+            beside: tokens of the tools and the rest that were sent with it.
+        """
+        report(self.chat, answer, self._sent, beside)
+
     def shown(self, system: SystemMessage | None = None, reserve: int = 0) -> list[BaseMessage]:
         """What a model is to see, within the budget together with a system message; that is left out.
 
@@ -156,6 +167,7 @@ class Opened:
         """
         prompt = [] if system is None else neutral(_CODEC, [system])
         context = self.chat.context(system=prompt, reserve=reserve)
+        self._sent = context.messages
         shown = [one for one in context.messages if one.mark != _OF_THE_CALL]
         return [self._came.get(id(one)) or _CODEC.decode(one) for one in shown]
 

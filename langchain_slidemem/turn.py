@@ -19,9 +19,11 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec
 
 from langchain_slidemem.foreign import session_id_of
 from langchain_slidemem.handed import after
+from langchain_slidemem.heard import Heard
 from langchain_slidemem.history import SlidingChatMessageHistory
-from langchain_slidemem.said import answered, asked, decoded, neutral
+from langchain_slidemem.said import CODEC, answered, asked, decoded, neutral
 from langchain_slidemem.surely import surely
+from langchain_slidemem.usage import report
 from slidemem import ConfigurationError, Context, Mark, Message, Part, SlideMem
 
 Memory = SlideMem | Callable[..., SlidingChatMessageHistory]
@@ -58,9 +60,10 @@ class Turn:
         self._keys = keys
         self._save_on_error = save_on_error
         self._asked: list[BaseMessage] = []
+        self._pending: list[Message] = []
         self._given: list[Message] = []
         self._is_again = False
-        self._heard: Any = None
+        self._heard = Heard(keys.output)
         self._answer: list[BaseMessage] = []
         self.loading = RunnableLambda(self.load, self.aload).with_config(run_name="load_history")
 
@@ -79,27 +82,51 @@ class Turn:
         return self._filled(value, context, pending)
 
     def _begin(self, value: Any) -> list[Message]:
+        """What is asked as it is sent: mended, and clamped as it will be shown later, so that its bytes stay."""
         _check_dict(value, self._keys.input)
         self._asked = asked(value, self._keys.input)
-        return neutral(self._history.codec, self._asked)
+        self._pending = neutral(self._history.codec, self._asked)
+        return list(self._history.session.shown(self._pending))
 
-    def _filled(self, value: Any, context: Context, pending: Sequence[Message]) -> Any:
+    def _filled(self, value: Any, context: Context, pending: list[Message]) -> Any:
         window = list(context.messages)
-        self._is_again = _ends_with(window, pending)
+        self._is_again = _ends_with(window, self._pending)
         if self._is_again:
             window = _without_end(window, len(pending), context.head)
+        given = value if self._keys.input is None else value[self._keys.input]
+        window, pending = self._alternating(window, pending, given)
         self._given = [*window, *pending]
-        remembered = decoded(window)
+        remembered, sent = decoded(window), self._sent(pending)
         if self._keys.history is not None:
-            return {**value, self._keys.history: remembered}
-        messages = [*remembered, *self._asked]
+            same = all(one is came for one, came in zip(sent, self._asked, strict=True))
+            own = {} if same else {self._keys.input: _in_form(given, sent, pending)}
+            return {**value, **own, self._keys.history: remembered}
+        messages = [*remembered, *sent]
         return messages if self._keys.input is None else {**value, self._keys.input: messages}
+
+    def _alternating(
+        self, window: list[Message], pending: list[Message], given: object
+    ) -> tuple[list[Message], list[Message]]:
+        """Window and pending messages, what would be equal neighbours as one where the memory alternates.
+
+        A picture cannot be joined to an input that is plain text; then they stay neighbours.
+        """
+        whole = list(self._history.session.shown(self._pending, after=window[-1])) if window else pending
+        is_joined = whole[:1] != pending[:1]
+        fits = not isinstance(given, str) or all(part.kind == "text" for one in whole[:1] for part in one.parts)
+        return (window[:-1], whole) if is_joined and fits else (window, pending)
+
+    def _sent(self, pending: Sequence[Message]) -> list[BaseMessage]:
+        """What is asked as LangChain's messages; those that did not change are the caller's own."""
+        return [
+            came if one.mark is None else CODEC.decode(one) for one, came in zip(pending, self._asked, strict=True)
+        ]
 
     # -------------------------------------------------------------- its answer
 
     def hear(self, chunk: Any) -> None:
         """Take the answer, or the next chunk of it."""
-        self._heard = added(self._heard, chunk)
+        self._heard.take(chunk)
 
     def finish(self) -> None:
         """Look at the whole answer, so that it can be stored.
@@ -109,6 +136,7 @@ class Turn:
             InvalidMessage: one of them cannot be stored.
         """
         self._answer = self._answered()
+        report(self._history.session, self._answer, self._given)
 
     # -------------------------------------------------------------- after the run
 
@@ -141,8 +169,15 @@ class Turn:
             return []
 
     def _answered(self) -> list[BaseMessage]:
-        messages = answered(self._heard, self._keys.output)
+        messages = answered(self._heard.value, self._keys.output)
         return [messages[at] for at in after(neutral(self._history.codec, messages), self._given)]
+
+
+def _in_form(given: object, sent: list[BaseMessage], pending: Sequence[Message]) -> Any:
+    """What is sent in the form in which it was given: text, a message, or a list."""
+    if isinstance(given, str):
+        return pending[0].text
+    return sent[0] if isinstance(given, BaseMessage) else sent
 
 
 def _check_dict(value: object, key: str | None) -> None:
@@ -152,16 +187,6 @@ def _check_dict(value: object, key: str | None) -> None:
             f"the chain takes a dict with {key!r}, which input_messages_key names, got {value!r:.80}: "
             f'call with {{"{key}": ...}}'
         )
-
-
-def added(before: Any, chunk: Any) -> Any:
-    """Chunks added up, as LangChain does: one that does not add up takes the place of what was before."""
-    if before is None:
-        return chunk
-    try:
-        return before + chunk
-    except TypeError:
-        return chunk
 
 
 # ------------------------------------------------------------------ a second try

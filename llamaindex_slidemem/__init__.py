@@ -11,6 +11,7 @@ try:
     from llamaindex_slidemem.instrumentation import ConsolidationEvent, EvictionEvent, MemoryEvent, RecallEvent
     from llamaindex_slidemem.recall import recall_tool
     from llamaindex_slidemem.remembered import RememberedMessage
+    from llamaindex_slidemem.usage import UsageHandler, follow_usage
     from llamaindex_slidemem.vectors import MessageVectors
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "llama_index":
@@ -29,5 +30,7 @@ __all__ = [
     "RememberedMessage",
     "SlidingChatMemoryBuffer",
     "TokenizerCounter",
+    "UsageHandler",
+    "follow_usage",
     "recall_tool",
 ]

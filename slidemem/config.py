@@ -15,6 +15,7 @@ from slidemem.errors import ConfigurationError
 
 _LINE: Final = 4  # tokens that the shortest head is over, by any counter
 MOST: Final = 10**12  # tokens; no number beyond it is meant
+MOST_FACTOR: Final = 2.0  # no tokenizer of today makes more than twice the tokens of another one
 
 Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
 Tokens = Annotated[StrictInt, Field(ge=0, le=MOST)]
@@ -57,6 +58,10 @@ class Options(BaseModel):
             worth by. A number multiplies it by 4, a prohibition by 4.5, an identifier by 25.
         pin_scope: whose pins are: the `session`'s, or the `user`'s, shown in all sessions of the `user_id` (a session
             without one keeps its own).
+        correct_counts: whether the budget follows what providers report of their prompts, see
+            `ConversationMemory.report`; for a model whose tokenizer nobody has.
+        token_factor: how many of the provider's tokens one of ours is, to begin with, 1 to 2; `stats().token_factor`
+            of an earlier process.
         flush_seconds: how long `flush`, and the end of the process, wait for what runs in the background.
     """
 
@@ -84,6 +89,8 @@ class Options(BaseModel):
     prices: Prices | None = None
     cues: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)
     pin_scope: Literal["session", "user"] = "session"
+    correct_counts: StrictBool = False
+    token_factor: Annotated[float, Field(ge=1, le=MOST_FACTOR)] = 1.0
     flush_seconds: Seconds = 30.0
 
     @classmethod

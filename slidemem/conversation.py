@@ -7,12 +7,12 @@ from typing import Any
 
 from slidemem import export, flow, rewind, settle
 from slidemem.archive import Segment
+from slidemem.checked import patience, text_or_none, whole_number
 from slidemem.compose import Context
-from slidemem.config import MOST, Options
 from slidemem.driver import drive
 from slidemem.due import DueJob
-from slidemem.entries import read
-from slidemem.errors import AsyncOnly, ConfigurationError
+from slidemem.entries import as_shown, read
+from slidemem.errors import AsyncOnly
 from slidemem.events import Stats
 from slidemem.flow import Explanation
 from slidemem.leaving import Plan
@@ -85,7 +85,7 @@ class ConversationMemory:
             InvalidMessage: `pending` or `system` cannot be read.
         """
         return drive(
-            flow.context(self._sync, pending, system, _whole_number(reserve), _text_or_none(query)), "acontext"
+            flow.context(self._sync, pending, system, whole_number(reserve), text_or_none(query)), "acontext"
         )
 
     async def acontext(
@@ -97,7 +97,38 @@ class ConversationMemory:
         reserve: int = 0,
     ) -> Context:
         """Async twin of `context`."""
-        return await flow.context(self._async, pending, system, _whole_number(reserve), _text_or_none(query))
+        return await flow.context(self._async, pending, system, whole_number(reserve), text_or_none(query))
+
+    def shown(self, messages: Given | Sequence[Given], *, after: Message | None = None) -> tuple[Message, ...]:
+        """Messages as contexts will show them once they are stored: mended, clamped. For `pending`, to be sent so.
+
+        Args:
+            messages: nothing is stored of them.
+            after: the message that they are sent after. With `alternate`, a first one of the same role is joined to
+                it, and stands for both.
+
+        Raises:
+            InvalidMessage: one cannot be read.
+            OversizeMessage: one is too large and `oversize="raise"`.
+        """
+        return as_shown(self._sync, messages, after)
+
+    def report(self, input_tokens: int, sent: Given | Sequence[Given], *, beside: int = 0, model: str = "") -> None:
+        """Tell what a provider counted of a prompt: with `correct_counts` the budget follows it.
+
+        Args:
+            input_tokens: its count of the whole prompt, cached tokens among them.
+            sent: the messages of that prompt.
+            beside: what we count of the rest of it (tools, say), in tokens.
+            model: who counted; each model is learned apart.
+
+        Raises:
+            ConfigurationError: a number is no whole one of 0 or more.
+            InvalidMessage: what was sent cannot be read.
+        """
+        flow.report(
+            self._sync, whole_number(input_tokens, "input_tokens"), sent, whole_number(beside, "beside"), model
+        )
 
     def consolidate(self, *, force: bool = False) -> Segment | None:
         """Move what is due out of the window into the archive; with `force`, cut down to `compact_to` now.
@@ -157,7 +188,7 @@ class ConversationMemory:
             return True
         if not self._sync.async_only:
             drive(self._sync.when_due(self._sync), "aflush")
-        if not self._background.flush(self.session_id, _patience(options, seconds)):
+        if not self._background.flush(self.session_id, patience(options, seconds)):
             return False
         left = self.due()
         if left and self._sync.async_only:
@@ -170,8 +201,8 @@ class ConversationMemory:
         if options.mode != "background":
             return True
         await self._async.when_due(self._async)
-        patience = _patience(options, seconds)
-        return await self._background.aflush(self.session_id, patience) and not await self.adue()
+        waited = patience(options, seconds)
+        return await self._background.aflush(self.session_id, waited) and not await self.adue()
 
     def plan(self) -> Plan:
         """Where the session stands in its budget, and what would be consolidated; writes nothing."""
@@ -363,23 +394,3 @@ class ConversationMemory:
         """Refuse before anything is stored what could not be finished."""
         if self._sync.async_only:
             raise AsyncOnly(twin)
-
-
-def _whole_number(reserve: int) -> int:
-    if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve <= MOST:
-        raise ConfigurationError(f"reserve must be a whole number of tokens, 0 or more, got {reserve!r}")
-    return reserve
-
-
-def _text_or_none(query: str | None) -> str | None:
-    if query is not None and not isinstance(query, str):
-        raise ConfigurationError(f"a query is text, got {type(query).__name__}")
-    return query
-
-
-def _patience(options: Options, seconds: float | None) -> float:
-    if seconds is None:
-        return options.flush_seconds
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
-        raise ConfigurationError(f"flush waits for 0 seconds or more, got {seconds!r:.80}")
-    return seconds

@@ -14,7 +14,7 @@ from slidemem.errors import OversizeMessage
 from slidemem.messages import Message
 from slidemem.openai_format import Given, read_openai
 from slidemem.post import post_of
-from slidemem.present import barest, clamp, mend, oversize
+from slidemem.present import barest, clamp, joined, mend, oversize
 from slidemem.session import Session
 from slidemem.state import Entry
 
@@ -28,6 +28,25 @@ def read(session: Session, given: Given | Sequence[Given], first: int = 0) -> tu
     """
     messages = read_openai(given)
     return tuple(_entry(session, message, index, first + index) for index, message in enumerate(messages))
+
+
+def as_shown(session: Session, given: Given | Sequence[Given], after: Message | None = None) -> tuple[Message, ...]:
+    """Messages as a context would show them, for a caller who sends them before they are stored.
+
+    Args:
+        session: the session.
+        given: the messages.
+        after: what they are sent after. With `alternate`, a first one of its role is joined to it, and stands for
+            both.
+
+    Raises:
+        InvalidMessage: one of them cannot be read.
+        OversizeMessage: one is too large and `oversize="raise"`.
+    """
+    shown = tuple(entry.shown for entry in read(session, given))
+    if after and shown and session.options.alternate and after.role == shown[0].role != "tool":
+        return (joined(after, shown[0]), *shown[1:])
+    return shown
 
 
 def findable(session: Session, entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -24,7 +24,7 @@ class Event:
             archived), `postponed` (a fault came between: what was due stays due), `crowded` (little is left
             for the conversation; told once), `counter_failed`, `pin_left_out`, `unpinned` (the user asked to
             forget it), `hook_failed` (a function of the host raised), `embedding_failed` (recall goes by the words
-            alone).
+            alone), `corrected` (the budget follows what a provider counted).
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
@@ -49,6 +49,7 @@ class Event:
         "unpinned",
         "hook_failed",
         "embedding_failed",
+        "corrected",
     ]
     session: str
     detail: str
@@ -180,6 +181,7 @@ class Stats:
         contexts: contexts handed out.
         prompt_tokens: tokens of all of them.
         prefix_reuse: share of those that the context before began with, 0 to 1.
+        token_factor: how many of the provider's tokens one of ours is, as far as it is known; see `correct_counts`.
         money: what they cost beside sending everything, where `prices` are given.
     """
 
@@ -202,4 +204,5 @@ class Stats:
     contexts: int
     prompt_tokens: int
     prefix_reuse: float
+    token_factor: float = 1.0
     money: Money | None = None

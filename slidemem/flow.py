@@ -17,7 +17,7 @@ from slidemem.compose import Call, Context, compose
 from slidemem.costs import money
 from slidemem.entries import findable, read
 from slidemem.errors import InvalidMessage, PinBudgetError, UnknownReference
-from slidemem.events import Stats
+from slidemem.events import Event, Stats
 from slidemem.leaving import Plan, planned
 from slidemem.messages import Message, user
 from slidemem.openai_format import Given, read_openai
@@ -78,6 +78,24 @@ async def context(
     session.layouts.take(session.id, shown + reserve)
     session.figures.see(composed, sum(entry.whole_tokens for entry in snapshot.live))
     return composed
+
+
+def report(session: Session, tokens: int, sent: Given | Sequence[Given], beside: int, model: str) -> None:
+    """Take what a provider counted of a prompt, where the memory corrects its budget by it.
+
+    Raises:
+        InvalidMessage: what was sent cannot be read.
+    """
+    if not session.options.correct_counts:
+        return
+    counted = beside + sum(map(session.tally, read_openai(sent)))
+    if session.corrections.see(model, counted, tokens):
+        session.layouts.clear()
+        factor = session.corrections.factor
+        detail = (
+            f"{model or 'the model'} counts {factor:g} tokens for one of ours: {session.options.usable} are usable"
+        )
+        session.happened(Event("corrected", session.id, detail))
 
 
 async def transcript(session: Session) -> tuple[Message, ...]:
@@ -213,6 +231,7 @@ async def stats(session: Session) -> Stats:
         contexts=figures.contexts,
         prompt_tokens=figures.prompt_tokens,
         prefix_reuse=figures.prefix_reuse,
+        token_factor=session.corrections.factor,
         money=money(figures.used_tokens, session.options.prices) if session.options.prices else None,
     )
 

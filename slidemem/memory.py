@@ -33,6 +33,7 @@ from slidemem.stores.log import LoggedTranscript, MessageLog
 from slidemem.stores.memory import MemoryStore
 from slidemem.stores.url import open_store
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
+from slidemem.usage import Corrections
 from slidemem.vectors import Embedder, Known, VectorIndex, Vectors, index_of
 from slidemem.worker import candidates, work_off
 
@@ -98,6 +99,7 @@ class SlideMem:
     ) -> None:
         self.options = Options.of(max_tokens=max_tokens, **options)
         self.consolidator = resolve_consolidator(consolidator)
+        self._corrections = Corrections(self.options)
         self._background = schedule.Background(self.options.flush_seconds)
         if not callable(clock) or not all(
             given is None or callable(given) for given in (asked, extract_facts, on_event, redact)
@@ -297,7 +299,7 @@ class SlideMem:
     def _base(self, session_id: str, metadata: tuple[tuple[str, str], ...] | None) -> Session:
         return Session(
             id=session_id,
-            options=self.options,
+            corrections=self._corrections,
             store=self.store,
             ask=None,
             extractive=isinstance(self.consolidator, ExtractiveConsolidator),
@@ -341,7 +343,8 @@ class SlideMem:
     def _found(self, messages: Sequence[Message], first: int) -> tuple[Entry, ...]:
         """Entries of messages that a host has kept; what is too large there was not ours to refuse."""
         base = self._base("", None)
-        lenient = replace(base, options=base.options.model_copy(update={"oversize": "clamp"}))
+        clamping = Corrections(base.options.model_copy(update={"oversize": "clamp", "token_factor": 1.0}))
+        lenient = replace(base, corrections=clamping)
         return findable(lenient, read(lenient, messages, first))
 
     def _counter_failed(self, message: Message, fault: BaseException) -> None:

@@ -18,6 +18,7 @@ from slidemem.retention import Asked
 from slidemem.state import Entry, Pin, Snapshot, is_of_user, of_user, with_profile, with_users_pins
 from slidemem.stores.base import Store, Together
 from slidemem.tokens import Tally
+from slidemem.usage import Corrections
 from slidemem.vectors import Vectors
 
 PROFILES: Final = "slidemem:profile:"  # begins the ids under which stores keep profiles; no session may have one
@@ -84,6 +85,12 @@ class Layouts:
             if len(self._found) > self._remember:
                 self._found.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget all layouts, which were made under another budget; what reads took stays true."""
+        with self._lock:
+            self._kept.clear()
+            self._found.clear()
+
     def drop(self, session: str) -> None:
         """Forget a session."""
         with self._lock:
@@ -119,7 +126,7 @@ class Session:
 
     Attributes:
         id: of the session.
-        options: of the memory.
+        corrections: what was learned of the memory's models, with the options that follow from it.
         store: where it is kept.
         ask: the summariser; None keeps nothing of what leaves the window.
         extractive: whether that is the extractive consolidator.
@@ -140,7 +147,7 @@ class Session:
     """
 
     id: str
-    options: Options
+    corrections: Corrections
     store: Store
     ask: Callable[[SummaryRequest], Awaitable[str]] | None
     extractive: bool
@@ -163,6 +170,11 @@ class Session:
     def scope(self) -> str | None:
         """The user whose sessions recall looks through; None for this session alone."""
         return self.user if self.options.recall_scope == "user" else None
+
+    @property
+    def options(self) -> Options:
+        """Of the memory, as of now."""
+        return self.corrections.options
 
     def lay_out(self, snapshot: Snapshot, pending: Sequence[Entry] = ()) -> Layout:
         """The layout of a snapshot."""

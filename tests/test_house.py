@@ -38,7 +38,12 @@ PURE = [
         "fusion",
     ),
     *("request", "accept", "extract", "language", "cues", "corrections", "costs"),
-    *("consolidate", "plan", "leaving", "compose", "question", "align", "prompts", "config", "check"),
+    *("consolidate", "plan", "leaving", "compose", "question", "align", "prompts", "config"),
+    *("usage", "checked"),
+    *(
+        f"check/{room}"
+        for room in ("__init__", "rule", "reading", "roles", "content", "calls", "results", "thinking")
+    ),
 ]
 FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
 EFFECTS = {
@@ -136,7 +141,11 @@ def blocks(path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "path", ["README.md", *(f"docs/{name}.md" for name in ("core", "state", "recall", "langchain", "llamaindex"))]
+    "path",
+    [
+        "README.md",
+        *(f"docs/{name}.md" for name in ("core", "state", "recall", "providers", "langchain", "llamaindex")),
+    ],
 )
 def test_the_documents_run(path: str) -> None:
     """Every Python block of a document runs as it stands, in order."""

@@ -752,3 +752,29 @@ def test_a_function_that_returns_something_to_await_is_awaited() -> None:
         return (await chat.aarchive())[-1].method
 
     assert "summarizer" == asyncio.run(talk())
+
+
+def test_shown_is_what_a_context_shows_later() -> None:
+    """Messages are mended and clamped as they will be once they are stored, and nothing is stored."""
+    chat = SlideMem(max_tokens=400, counter="approximate").session("s")
+    paste = [{"role": "user", "content": "word " * 2000}, {"role": "assistant", "content": "ok \ud800"}]
+
+    shown = chat.shown(paste)
+    before = chat.transcript()
+    chat.append(paste)
+
+    assert () == before
+    assert shown == chat.context().messages
+
+
+@pytest.mark.parametrize("alternate", [True, False])
+def test_shown_joins_equal_neighbours_where_the_memory_does(*, alternate: bool) -> None:
+    """With `alternate` a message and the one that it follows become one; without, and of other roles, they stay."""
+    chat = SlideMem(max_tokens=400, counter="approximate", alternate=alternate).session("s")
+    after = chat.shown({"role": "user", "content": "are you there?"})[0]
+
+    joined = chat.shown({"role": "user", "content": "what now?"}, after=after)
+    other = chat.shown({"role": "assistant", "content": "yes"}, after=after)
+
+    assert ["are you there?\n\nwhat now?" if alternate else "what now?"] == [one.text for one in joined]
+    assert ["yes"] == [one.text for one in other]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -368,14 +369,85 @@ def test_the_input_is_inside_the_budget(fresh: str) -> None:
 
 
 def test_an_input_that_cannot_fit_raises_and_is_kept(fresh: str) -> None:
-    """An input larger than the budget is refused with the numbers, in the place of a provider's error."""
+    """Input messages that are larger than the budget together are refused with the numbers, and stored."""
     bench = Bench(fresh)
 
     with pytest.raises(BudgetTooSmall):
-        bench.runnable.invoke("word " * 1000, bench.config)
+        bench.runnable.invoke([HumanMessage("word " * 80)] * 5, bench.config)
 
-    assert [f"human: {'word ' * 1000}"] == bench.added()
+    assert [f"human: {'word ' * 80}"] * 5 == bench.added()
     assert [] == bench.model.seen
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_oversize_input_is_sent_head_and_tail(fresh: str, shape: str) -> None:
+    """A paste is cut as the window will show it, in whatever form it was given, and kept whole."""
+    bench = Bench(fresh, shape)
+
+    bench.run("invoke", ["word " * 1000 + "so what?"])
+
+    (first,) = bench.model.seen
+    assert "characters left out" in first[-1].text
+    assert first[-1].text.endswith("so what?")
+    assert f"human: {'word ' * 1000}so what?" == bench.added()[0]
+    assert LIMIT >= sum(bench.mem.count(CODEC.encode(message)) for message in first if message.type != "system")
+
+
+def test_an_oversize_message_is_cut_as_a_message(fresh: str) -> None:
+    """Under its key, one message stays a message where the runnable has a place for the history."""
+    bench = Bench(
+        fresh, build=lambda model: RunnableLambda(lambda given: [*given["history"], given["asked"]]) | model
+    )
+    chain = with_sliding_memory(
+        bench.runnable.bound, bench.mem, input_messages_key="asked", history_messages_key="history"
+    )
+
+    chain.invoke({"asked": HumanMessage("word " * 1000)}, bench.config)
+
+    assert "characters left out" in bench.model.seen[0][-1].text
+    assert f"human: {'word ' * 1000}" == bench.added()[0]
+
+
+def test_an_input_that_no_provider_takes_is_mended(fresh: str) -> None:
+    """Half of a surrogate pair is not sent, and is in the transcript as it came."""
+    bench = Bench(fresh)
+
+    bench.runnable.invoke([HumanMessage("half \ud800")], bench.config)
+
+    assert "half \ufffd" == bench.model.seen[0][-1].text
+    assert "human: half \ud800" == bench.added()[0]
+
+
+@pytest.mark.parametrize("shape", ["list", "text", "input key", "input and history key"])
+def test_an_unanswered_question_is_joined_to_the_next_one(fresh: str, shape: str) -> None:
+    """With `alternate` nobody is sent two user messages in a row, for the input's sake neither."""
+    bench = Bench(fresh, shape)
+    memory = SlideMem(max_tokens=LIMIT, counter="approximate", store=bench.mem.store, alternate=True)
+    _, keys, given = SHAPES[shape]
+    chain = with_sliding_memory(bench.runnable.bound, memory, **keys)
+    bench.view().add_messages([HumanMessage("are you there?")])
+
+    chain.invoke(given("what now?"), bench.config)
+
+    sent = [message for message in bench.model.seen[0] if message.type != "system"]
+    assert sent[-1].text.endswith("are you there?\n\nwhat now?")
+    assert [] == [one for one, after in pairwise(sent) if one.type == after.type]
+    assert ["human: are you there?", "human: what now?"] == bench.added()[:2]
+
+
+def test_a_picture_is_not_joined_to_plain_text(fresh: str) -> None:
+    """An unanswered picture stays a message of its own before an input that is text in a dict."""
+    bench = Bench(fresh, "input and history key")
+    memory = SlideMem(max_tokens=4000, counter="approximate", store=bench.mem.store, alternate=True)
+    _, keys, given = SHAPES["input and history key"]
+    chain = with_sliding_memory(bench.runnable.bound, memory, **keys)
+    picture = HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}])
+    SlidingChatMessageHistory(fresh, memory=memory).add_messages([picture])
+
+    chain.invoke(given("what now?"), bench.config)
+
+    assert "what now?" == bench.model.seen[0][-1].text
+    assert picture.content[0] in bench.model.seen[0][-2].content
 
 
 def test_langchain_25716_a_stored_call_without_result_is_answered(fresh: str) -> None:
