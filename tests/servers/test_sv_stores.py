@@ -573,6 +573,7 @@ def test_a_cancelled_call_leaves_a_session_whole(place: Place) -> None:
     assert (0, 0) == asyncio.run(body())
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_has_connections_of_its_own(place: Place) -> None:
     """What a child writes is there, and the parent's connection still works."""
     store = place.store()

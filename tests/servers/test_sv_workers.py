@@ -186,8 +186,9 @@ class PrivatePostgres:
         self.bin, self.data, self.port = programs[-1].parent, folder / "data", free_port()
         self.data.mkdir()
         if os.getuid() == 0:
-            for path in (self.data, *[one for one in self.data.parents if one.owner() == "root"][:-2]):
-                path.chmod(0o755)
+            for path in self.data.parents:  # those of pytest are closed to all others
+                if not path.stat().st_mode & 0o001:
+                    path.chmod(path.stat().st_mode | 0o001)
             shutil.chown(self.data, "postgres")
         as_postgres(str(self.bin / "initdb"), "-D", str(self.data), "-U", "postgres", "--auth=trust")
 
