@@ -145,7 +145,7 @@ WORLDS: Final = {
 
 def copied(store: MemoryStore) -> MemoryStore:
     """The store once more, to be changed."""
-    new, kept = MemoryStore(), store._sessions["s"]
+    new, kept = MemoryStore(), store._there("s")
     parts = {one.name: copy.copy(getattr(kept, one.name)) for one in fields(kept)}
     new._sessions["s"] = replace(kept, **{**parts, "index": copy.deepcopy(kept.index)})
     return new
@@ -401,7 +401,7 @@ class Play:
 
     def _check_reads(self, memory: SlideMem | None) -> None:
         """The same state gives the same context, in the process that worked on it and in a new one."""
-        whole, lease = whole_of(self.store), self.store._sessions["s"].lease
+        whole, lease = whole_of(self.store), self.store._there("s").lease
         known = (one for was, left, one in self._states if (was, bool(left)) == (whole, bool(lease)))
         context = next(known, None)
         if context is None:

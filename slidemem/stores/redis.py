@@ -25,7 +25,7 @@ try:
     import redis.asyncio
     from redis.asyncio.retry import Retry as AsyncRetry
     from redis.backoff import NoBackoff
-    from redis.exceptions import BusyLoadingError, NoScriptError, RedisError
+    from redis.exceptions import NoScriptError, RedisError
     from redis.retry import Retry
 except ImportError as missing:
     raise MissingExtra("RedisStore", "redis") from missing
@@ -135,7 +135,7 @@ class _Server:
         if "No connection available" in reason:
             return StoreBusy(self.where, self.busy_seconds)
         dropped = isinstance(fault, (redis.ConnectionError, redis.TimeoutError, OSError))
-        if dropped and advice is None and not isinstance(fault, BusyLoadingError):
+        if dropped and advice is None:
             return StoreUnreachable(self.where, reason)
         return StoreError(self.where, reason, advice or "the cause is the server's")
 

@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from sv_places import Place
+from sv_places import Place, dropped_all
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _swept() -> Iterator[None]:
+    """Leave nothing on the servers."""
+    yield
+    dropped_all()
 
 
 @pytest.fixture(params=["postgres", "redis"])

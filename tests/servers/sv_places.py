@@ -67,21 +67,29 @@ def needed(name: str) -> None:
 
 
 _REACHED: dict[str, str] = {}
-_MADE: set[str] = set()
+MADE: set[str] = set()  # schemas of this process
 
 
 def prefix(at: int) -> str:
     """A prefix that no other process of the test run has."""
-    return f"test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{at}"
+    return f"test_{os.getpid()}_{at}"
 
 
 def emptied_postgres(name: str) -> None:
     """Delete what a schema holds; one of an earlier run goes altogether, since its functions may be older."""
-    if name not in _MADE:
-        _MADE.add(name)
+    if name not in MADE:
+        MADE.add(name)
         run(f"SET client_min_messages = warning; DROP SCHEMA IF EXISTS {name} CASCADE")
     elif run("SELECT to_regclass(%s)", f"{name}.version")[0][0]:
         run(";".join(f"DELETE FROM {name}.{table}" for table in TABLES))
+
+
+def dropped_all() -> None:
+    """Take away what this process has made."""
+    for name in MADE:
+        run(f"SET client_min_messages = warning; DROP SCHEMA IF EXISTS {name} CASCADE")
+    if not _REACHED.get("redis", "not asked"):
+        emptied_redis(f"test_{os.getpid()}_*")
 
 
 def emptied_redis(name: str) -> None:

@@ -72,7 +72,8 @@ def speak(spec: Spec, who: int, session: str, rounds: int, log: Path) -> None:
             look(session, surely(lambda: drive(store.snapshot(session), "")))
             context = surely(chat.context)
             assert context.tokens <= BUDGET
-            assert [] == violations(context.to_openai())
+            found = violations(context.to_openai())
+            assert [] == found, (found, context.to_openai())
             assert {"home": session} == surely(chat.profile.all)
     store.close()
 

@@ -454,6 +454,14 @@ def test_a_server_that_went_away_is_told_to_async_callers() -> None:
     place.close()
 
 
+def test_a_server_that_has_just_started_is_called_again() -> None:
+    """While Redis reads its file it answers nothing, and nothing has happened."""
+    told = RedisStore("redis://h/0")._sync._server.told(redis.BusyLoadingError("Redis is loading the dataset"))
+
+    assert isinstance(told, StoreUnreachable)
+    assert "Redis is loading the dataset" in str(told)
+
+
 def test_too_few_connections_of_redis_are_told() -> None:
     """Who waits too long for one gets `StoreBusy`."""
     place = Place("redis")
@@ -573,6 +581,7 @@ def test_a_cancelled_call_leaves_a_session_whole(place: Place) -> None:
     assert (0, 0) == asyncio.run(body())
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_has_connections_of_its_own(place: Place) -> None:
     """What a child writes is there, and the parent's connection still works."""
     store = place.store()

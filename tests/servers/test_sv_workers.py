@@ -8,6 +8,7 @@ import random
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -176,18 +177,16 @@ def as_postgres(*command: str) -> None:
 
 
 class PrivatePostgres:
-    """A server of the test's own, in a folder."""
+    """A server of the test's own, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, _: Path) -> None:
         programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
         if not programs:
             needed("postgres")
             pytest.skip("no server: postgres (its programs are not on this machine)")
-        self.bin, self.data, self.port = programs[-1].parent, folder / "data", free_port()
-        self.data.mkdir()
+        self.bin, self.port = programs[-1].parent, free_port()
+        self.data = Path(tempfile.mkdtemp(prefix="slidemem-"))  # pytest's folders are closed to other users
         if os.getuid() == 0:
-            for path in (self.data, *[one for one in self.data.parents if one.owner() == "root"][:-2]):
-                path.chmod(0o755)
             shutil.chown(self.data, "postgres")
         as_postgres(str(self.bin / "initdb"), "-D", str(self.data), "-U", "postgres", "--auth=trust")
 
@@ -245,6 +244,7 @@ def private(kind: Any, folder: Path) -> Iterator[Any]:
         yield server
     finally:
         server.stop()
+        shutil.rmtree(getattr(server, "data", folder), ignore_errors=True)
 
 
 @pytest.mark.parametrize("kind", [PrivatePostgres, PrivateRedis])
