@@ -142,16 +142,14 @@ async def plan(session: Session) -> Plan:
 async def consolidate(session: Session, *, force: bool = False) -> Segment | None:
     """Move what is due out of the window, and embed it; returns the new segment, None when nothing was due."""
     segment = await settle.settle(session, now=True, force=force)
-    while await meaning.keep_up(session):
-        pass
+    await meaning.catch_up(session)
     return segment
 
 
 async def commit(session: Session, made: Consolidation) -> bool:
     """Commit what a worker of a host's own has written, and embed what left the window; False for a lost race."""
     done = await settle.commit(session, made)
-    while await meaning.keep_up(session):
-        pass
+    await meaning.catch_up(session)
     return done
 
 

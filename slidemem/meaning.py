@@ -31,6 +31,12 @@ async def keep_up(session: Session) -> bool:
     return vectors is not None and bool(await _tried(session, vectors, lambda: _kept_up(session, vectors)))
 
 
+async def catch_up(session: Session) -> None:
+    """Embed all messages that left the window, as far as that can be done now."""
+    while await keep_up(session):
+        pass
+
+
 async def _kept_up(session: Session, vectors: Vectors) -> bool:
     vectors.known.reach(session.id, None)
     boundary = (await session.store.held(session.id)).record.boundary

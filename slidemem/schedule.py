@@ -21,7 +21,7 @@ from typing import Final
 
 from slidemem.driver import drive
 from slidemem.errors import AsyncOnly
-from slidemem.meaning import keep_up
+from slidemem.meaning import catch_up, keep_up
 from slidemem.session import Session
 from slidemem.settle import postpone, settle
 
@@ -42,8 +42,7 @@ async def everything(session: Session) -> None:
     """Consolidate until nothing is due, and embed what has left the window."""
     while await settle(session):
         pass
-    while await keep_up(session):
-        pass
+    await catch_up(session)
 
 
 class Background:

@@ -110,7 +110,7 @@ def test_wrong_prices_are_wrong_options(wrong: Any) -> None:
 def test_presets_are_as_documented() -> None:
     """The shares of the documents' table are what the options come to."""
     presets = {
-        (): (30, 54),
+        (): (28, 50),
         (("archive_share", 0.35), ("recall_share", 0.15)): (25, 45),
         (("archive_share", 0.1), ("recall_share", 0.1), ("compact_to", 0.4)): (32, 72),
         (("archive_share", 0.15), ("recall_share", 0.45)): (20, 36),

@@ -111,8 +111,8 @@ def wandering_quotes(patch: pytest.MonkeyPatch) -> None:
     """Quotes that stand at the end of a list, and not at the question that they are for."""
     real = flow.question_of
 
-    def asking(*arguments: Any) -> Any:
-        question = real(*arguments)
+    def asking(*arguments: Any, **named: Any) -> Any:
+        question = real(*arguments, **named)
         return question and replace(question, place=None)
 
     patch.setattr(flow, "question_of", asking)

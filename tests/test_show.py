@@ -222,9 +222,9 @@ def test_cells_fill_the_bar(tokens: list[int], width: int) -> None:
 @pytest.mark.parametrize(
     "options, expected",
     [
-        pytest.param({}, "archived: messages 0 to 3", id="archived"),
+        pytest.param({}, "archived: messages 0 to 4", id="archived"),
         pytest.param(
-            {"consolidator": None}, "left the window: messages 0 to 3; nothing of it is archived", id="no-archive"
+            {"consolidator": None}, "left the window: messages 0 to 4; nothing of it is archived", id="no-archive"
         ),
         pytest.param({"mode": "manual"}, "left out for now: messages 0 to 3", id="left-out"),
         pytest.param({"consolidator": lambda _: ""}, "refused: empty, though the span holds facts", id="refused"),
@@ -563,10 +563,10 @@ def test_a_question_shows_what_it_finds() -> None:
             *chat(20),
             said("user", "Is there a key to the cabin as well?"),
         ],
-        query="Where is the boathouse key?",
+        query="Where is the boathouse key, and which code has my locker?",
         max_tokens=2400,
     )
-    text = drawn(report).partition("Asked: Where is the boathouse key? (")[2]
+    text = drawn(report).partition("which code has my locker? (")[2]
 
     found = re.findall(r"^ *(\d*) (user|archive) +\d\.\d\d (window|recall|archive|no) ", text, re.MULTILINE)
 

@@ -261,7 +261,7 @@ def test_a_store_that_knows_better_is_asked() -> None:
         talk(memory(store), session, 6)
 
     assert ("b",) == memory(store, window_turns=9).consolidate_due()
-    assert [(61, 9)] == asked
+    assert [(57, 9)] == asked
 
 
 def test_candidates_are_read_one_by_one_where_a_store_knows_no_better() -> None:
