@@ -45,6 +45,7 @@ MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": 1_000, "audio": 1_500, "video
 _RUN: Final = 4_096
 _LONG_RUN: Final = re.compile(rf"(?<!\s)\s{{{_RUN + 1},}}|(?<!\S)\S{{{_RUN + 1},}}")
 
+_TURN: Final = 60.0  # seconds that a thread waits for another one's count before it counts itself
 _MADE: Final = 256  # composed messages that a tally remembers
 
 # In a part of a kind that is not known, a string like this is taken for a file in base64.
@@ -342,21 +343,33 @@ class Tally:
         self._remember = remember
         self._known: OrderedDict[str, int] = OrderedDict()
         self._made: OrderedDict[Hashable, Any] = OrderedDict()
+        self._counting: dict[str, tuple[int, threading.Event]] = {}  # by whom, so that two threads count once
         self._lock = threading.Lock()
         self._estimate = approximate_counter()
 
     def __call__(self, message: Message) -> int:
         """Tokens of the message."""
-        key = _exactly(message)
+        key, me = _exactly(message), threading.get_ident()
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
-        tokens = self._count(message)
-        with self._lock:
-            self._known[key] = tokens
-            if len(self._known) > self._remember:
-                self._known.popitem(last=False)
+            other, done = self._counting.get(key, (me, None))
+            if done is None:
+                self._counting[key] = me, threading.Event()
+        # a counter that asks for what it counts must not wait for itself, nor a forked process for a thread it lacks
+        if done is not None and other != me and done.wait(_TURN):
+            return self(message)
+        try:
+            tokens = self._count(message)
+            with self._lock:
+                self._known[key] = tokens
+                if len(self._known) > self._remember:
+                    self._known.popitem(last=False)
+        finally:
+            with self._lock:
+                _, counted = self._counting.pop(key, (me, threading.Event()))
+            counted.set()
         return tokens
 
     def text(self, text: str) -> int:

@@ -787,3 +787,73 @@ def test_a_function_whose_closure_is_still_empty_is_a_counter() -> None:
 
     assert 4 == counter.count(user("ab"))
     assert 2 == weight
+
+
+# ------------------------------------------------------------------ threads
+
+
+class Gate:
+    """A counter that waits until it is let go on, and counts how often it was asked."""
+
+    fingerprint = "gate"
+
+    def __init__(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self.going = threading.Event()
+        self.times = 0
+
+    def count(self, message: Message) -> int:
+        """Characters."""
+        self.times += 1
+        self.asked.release()
+        assert self.going.wait(30)
+        return len(message.text)
+
+
+def test_two_threads_count_a_message_once() -> None:
+    """Who comes while another thread counts the same message waits for what it finds."""
+    gate = Gate()
+    tally = Tally(gate, never)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(tally, user("abc"))
+        assert gate.asked.acquire(timeout=30)
+        second = pool.submit(tally, user("abc"))
+        gate.going.set()
+        counts = [first.result(30), second.result(30)]
+
+    assert [3, 3] == counts
+    assert 1 == gate.times
+
+
+def test_a_thread_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another thread never finishes is counted after a while, as in a process forked meanwhile."""
+    monkeypatch.setattr("slidemem.tokens._TURN", 0.01)
+    gate = Gate()
+    tally = Tally(gate, never)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(tally, user("abc"))
+        assert gate.asked.acquire(timeout=30)
+        second = pool.submit(tally, user("abc"))
+        assert gate.asked.acquire(timeout=30)
+        gate.going.set()
+        counts = [first.result(30), second.result(30)]
+
+    assert [3, 3] == counts
+    assert 2 == gate.times
+
+
+def test_a_counter_may_ask_for_what_it_counts() -> None:
+    """A counter that asks the tally for the same message does not wait for itself."""
+    deep: list[int] = []
+
+    class Asking:
+        fingerprint = "asking"
+
+        def count(self, message: Message) -> int:
+            deep.append(1)
+            return tally(message) if len(deep) < 3 else 7
+
+    tally = Tally(Asking(), never)
+
+    assert 7 == tally(user("abc"))
+    assert 3 == len(deep)
