@@ -1,8 +1,9 @@
 """Decides whether a summariser that failed is asked again, or left alone for a while.
 
-Shared by the sessions of a memory, since their summariser is one. Three spans in a row without a summary, or one
-time-out, and it is left alone for a minute, and twice as long each time that it fails again, up to an hour. Then one
-span tries it, while the others still do without.
+Shared by the sessions of a memory, since their summariser is one; so what counts says something of all of them: an
+answer that is refused for what it says is an answer. Three spans in a row for which it raised, or one time-out, and it
+is left alone for a minute, and twice as long each time that it fails again, up to an hour. Then one span tries it,
+while the others still do without.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Breaker:
     """What is known of a summariser's health.
 
     Attributes:
-        failures: spans in a row for which it wrote nothing that was accepted.
+        failures: spans in a row for which it raised.
         pause: seconds that it is left alone for; 0 while it is asked.
         until: when it is tried again, in seconds since 1970.
     """
@@ -42,7 +43,7 @@ class Breaker:
             return True
 
     def failed(self, now: float, *, timed_out: bool) -> float:
-        """Note a span without a summary.
+        """Note a span for which it raised.
 
         Returns:
             Seconds that it is left alone from now on; 0 when it is asked again for the next span.
@@ -56,7 +57,7 @@ class Breaker:
             return self.pause
 
     def answered(self) -> bool:
-        """Note a summary; whether it was given up before."""
+        """Note an answer; whether it was given up before."""
         with self._lock:
             was = self.pause > 0
             self.failures, self.pause, self.until = 0, 0.0, 0.0

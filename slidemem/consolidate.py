@@ -102,6 +102,7 @@ class Written:
         method: who wrote it.
         retention: facts found and kept.
         refusals: why answers were refused, in order.
+        failed: whether there was no answer at all: the summariser raised.
         timed_out: whether an answer did not come in time.
     """
 
@@ -109,6 +110,7 @@ class Written:
     method: str
     retention: Retention
     refusals: tuple[str, ...] = ()
+    failed: bool = False
     timed_out: bool = False
 
 
@@ -153,15 +155,15 @@ async def write(
         if answers[-1].text is None:  # the extract is made of the whole span
             break
     refusals = tuple(refusal for answer in answers for refusal in answer.refusals)
-    timed_out = any(answer.timed_out for answer in answers)
+    failed, timed_out = any(answer.failed for answer in answers), any(answer.timed_out for answer in answers)
     if not answers or any(answer.text is None for answer in answers):
         text = extracted(span, request)
-        return Written(text, "extractive", span.retention(text), refusals, timed_out)
+        return Written(text, "extractive", span.retention(text), refusals, failed, timed_out)
     said = "\n".join(answer.text for answer in answers if answer.text)
     if len(answers) > 1:  # each may fill the target, and together they may not
         said = "\n".join(most_important(said.splitlines(), lambda lines: _fit(lines, request), request.cues))
     text = completed(said, span, request)
-    return Written(text, "summarizer", span.retention(text), refusals, timed_out)
+    return Written(text, "summarizer", span.retention(text), refusals)
 
 
 def _fit(lines: Sequence[str], request: SummaryRequest) -> bool:
@@ -174,20 +176,22 @@ class _Answers:
 
     text: str | None
     refusals: tuple[str, ...]
+    failed: bool = False
     timed_out: bool = False
 
 
 async def _answered(ask: Callable[[SummaryRequest], Awaitable[str]], request: SummaryRequest, span: Span) -> _Answers:
     """The answer that is accepted, after one more try where the first is not."""
     refusals: list[str] = []
+    answer = _Answer("", "")
     for attempt in range(2):
         answer = await _answer(ask, replace(request, attempt=attempt), span)
         if not answer.refusal:
             return _Answers(answer.text, tuple(refusals))
         refusals.append(answer.refusal)
         if answer.timed_out:  # whoever waited for it has waited enough
-            return _Answers(None, tuple(refusals), timed_out=True)
-    return _Answers(None, tuple(refusals))
+            break
+    return _Answers(None, tuple(refusals), answer.failed, answer.timed_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,7 @@ class _Answer:
 
     text: str
     refusal: str
+    failed: bool = False
     timed_out: bool = False
 
 
@@ -203,7 +208,7 @@ async def _answer(ask: Callable[[SummaryRequest], Awaitable[str]], request: Summ
     try:
         answer: object = await ask(request)
     except Exception as error:  # noqa: BLE001  # whatever a summariser raises is no answer; the cause goes into the event
-        return _Answer("", f"raised {told(error)}", isinstance(error, TimeoutError))
+        return _Answer("", f"raised {told(error)}", failed=True, timed_out=isinstance(error, TimeoutError))
     if not isinstance(answer, str):
         if inspect.iscoroutine(answer):
             answer.close()  # or Python warns that nobody awaited it

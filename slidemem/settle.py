@@ -297,14 +297,13 @@ class _Asking:
         session.figures.refusals += len(written.refusals)
         for refusal in written.refusals:
             session.happened(Event("refused", session.id, refusal, start, end))
-        if written.method == "summarizer":
-            if session.breaker.answered():
-                session.happened(Event("resumed", session.id, "the summariser answers again", start, end))
-        elif written.refusals:
+        if written.failed:
             pause = session.breaker.failed(session.clock(), timed_out=written.timed_out)
             if pause:
                 detail = f"the summariser is not asked for {pause:g} seconds: {written.refusals[-1]}"
                 session.happened(Event("paused", session.id, detail, start, end))
+        elif (written.refusals or written.method == "summarizer") and session.breaker.answered():
+            session.happened(Event("resumed", session.id, "the summariser answers again", start, end))
 
 
 async def _segment(session: Session, job: Job) -> Segment:

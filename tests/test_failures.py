@@ -419,6 +419,24 @@ def test_a_dead_model_is_left_alone_and_tried_again() -> None:
     ] == told
 
 
+def test_an_answer_that_is_refused_is_an_answer() -> None:
+    """A model whose summaries are refused for what they say is asked for each span, by every session."""
+    asked: list[str] = []
+
+    def summarize(messages: list[dict[str, Any]]) -> str:
+        asked.append(str(messages[0]["content"]))
+        return "The user and the assistant talked."
+
+    chat, events = memory(summarize, clock=lambda: 0.0, summary_seconds=None)
+    for at in range(40):
+        chat.append(turn(at))
+
+    spans = sum(event.kind == "consolidated" for event in events)
+    assert 2 * spans <= len(asked)
+    assert spans > 4
+    assert [] == [event for event in events if event.kind == "paused"]
+
+
 def test_sessions_of_a_memory_share_what_is_known_of_their_model() -> None:
     """A model that is dead for one session is not asked by another; another memory asks its own."""
     asked: list[str] = []

@@ -12,7 +12,6 @@ from conversations import COUNTERS, Script, script, summarizer
 from invariants import CHECKS, Coverage, Run, add, rendered
 
 from slidemem import BudgetTooSmall, PinBudgetError, SlideMem
-from slidemem.stores.base import Store
 
 CONVERSATIONS = int(os.environ.get("SLIDEMEM_CONVERSATIONS", "320"))
 BATCH = 40
@@ -63,16 +62,15 @@ def test_other_sessions_do_not_matter(seed: int) -> None:
     assert expected == actual
 
 
-def _memory(given: Script, store: Store | None = None) -> SlideMem:
+def _memory(given: Script) -> SlideMem:
     name = "honest" if given.summarizer == "racing" else given.summarizer
     chosen = {} if name == "extractive" else {"consolidator": summarizer(name)}
-    return SlideMem(counter=COUNTERS[given.counter], clock=lambda: 0.0, store=store, **chosen, **given.options)
+    return SlideMem(counter=COUNTERS[given.counter], clock=lambda: 0.0, **chosen, **given.options)
 
 
 def _sync(given: Script, neighbour: Script | None = None) -> list[list[str]]:
     memory = _memory(given)
-    chat = memory.session("one")
-    other = _memory(given, memory.store).session("two")  # one that shares the summariser shares its health too
+    chat, other = memory.session("one"), memory.session("two")
     noise = iter(neighbour.steps if neighbour else ())
     read: list[list[str]] = []
     for kind, argument in given.steps:
