@@ -16,6 +16,7 @@ from slidemem import ConfigurationError, StoredVectors
 
 _SESSION: Final = "slidemem_session"
 _ID: Final = "slidemem_id"  # some stores return documents without their ids
+_DIGEST: Final = "slidemem_digest"
 
 Found = Sequence[tuple[Document, float]]
 
@@ -59,14 +60,14 @@ class _Sync:
         self._store = store
         self._wanted = wanted
 
-    async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
-        return self._store.add_texts(texts, _metadatas(session, ids), ids=ids)
+    async def add(self, session: str, ids: list[str], texts: list[str], digests: list[str]) -> object:
+        return self._store.add_texts(texts, _metadatas(session, ids, digests), ids=ids)
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         return _scored(self._store.similarity_search_with_score(text, k=most, filter=self._wanted(session)))
 
-    async def held(self, ids: list[str]) -> list[str]:
-        return _ids(self._store.get_by_ids(ids))
+    async def held(self, ids: list[str]) -> dict[str, str]:
+        return _digests(self._store.get_by_ids(ids))
 
     async def delete(self, ids: list[str]) -> object:
         return self._store.delete(ids)
@@ -79,27 +80,28 @@ class _Async:
         self._store = store
         self._wanted = wanted
 
-    async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
-        return await self._store.aadd_texts(texts, _metadatas(session, ids), ids=ids)
+    async def add(self, session: str, ids: list[str], texts: list[str], digests: list[str]) -> object:
+        return await self._store.aadd_texts(texts, _metadatas(session, ids, digests), ids=ids)
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         found = await self._store.asimilarity_search_with_score(text, k=most, filter=self._wanted(session))
         return _scored(found)
 
-    async def held(self, ids: list[str]) -> list[str]:
-        return _ids(await self._store.aget_by_ids(ids))
+    async def held(self, ids: list[str]) -> dict[str, str]:
+        return _digests(await self._store.aget_by_ids(ids))
 
     async def delete(self, ids: list[str]) -> object:
         return await self._store.adelete(ids)
 
 
-def _metadatas(session: str, ids: Sequence[str]) -> list[dict[str, Any]]:
-    return [{_SESSION: session, _ID: id_} for id_ in ids]
+def _metadatas(session: str, ids: Sequence[str], digests: Sequence[str]) -> list[dict[str, Any]]:
+    return [{_SESSION: session, _ID: id_, _DIGEST: digest} for id_, digest in zip(ids, digests, strict=True)]
 
 
-def _ids(documents: Iterable[Document]) -> list[str]:
-    return [str(document.metadata.get(_ID)) for document in documents]
+def _digests(documents: Iterable[Document]) -> dict[str, str]:
+    found = (document.metadata for document in documents)
+    return {str(metadata.get(_ID)): str(metadata.get(_DIGEST)) for metadata in found}
 
 
 def _scored(found: Found) -> list[tuple[str, float]]:
-    return list(zip(_ids(document for document, _ in found), (float(score) for _, score in found), strict=True))
+    return [(str(document.metadata.get(_ID)), float(score)) for document, score in found]

@@ -230,7 +230,7 @@ class SlidingChatMemoryBuffer(BaseMemory):
             **self.options,
             max_tokens=self.token_limit,
             counter=TokenizerCounter(self.tokenizer_fn, self.media_tokens),
-            embeddings=embeddings_of(self.embeddings),
+            embeddings=embeddings_of(self.embeddings, self.chat_store_key),
             redact=self.redact,
             on_event=telling(self.on_event),
             **consolidator_of(self.summarizer),

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
+from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
@@ -23,6 +24,7 @@ from llama_index.core.vector_stores.types import (
 from slidemem import ConfigurationError, StoredVectors
 
 _SESSION: Final = "slidemem_session"
+_DIGEST: Final = "slidemem_digest"
 
 
 class EmbeddingModel:
@@ -72,11 +74,19 @@ class MessageVectors(StoredVectors):
         super().__init__(_Sync(vector_store, EmbeddingModel(model)), _Async(vector_store, EmbeddingModel(model)))
 
 
-def embeddings_of(given: object) -> Any:
-    """What `embeddings` mean to slidemem."""
-    if isinstance(given, BasePydanticVectorStore):
-        return MessageVectors(given)
-    return EmbeddingModel(given) if isinstance(given, BaseEmbedding) else given
+def embeddings_of(given: object, key: str) -> Any:
+    """What `embeddings` mean to slidemem, in a memory whose conversation has this key.
+
+    Raises:
+        ConfigurationError: a vector store would take all conversations of memories without a key for one.
+    """
+    index = MessageVectors(given) if isinstance(given, BasePydanticVectorStore) else given
+    if isinstance(index, StoredVectors) and key == DEFAULT_CHAT_STORE_KEY:
+        raise ConfigurationError(
+            f"a vector store tells conversations by their key, and {key!r} is everyone's: pass a chat_store_key of "
+            "this conversation's own"
+        )
+    return EmbeddingModel(index) if isinstance(index, BaseEmbedding) else index
 
 
 class _Sync:
@@ -86,15 +96,15 @@ class _Sync:
         self._store = store
         self._model = model
 
-    async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
-        return self._store.add(_nodes(session, ids, texts, self._model.embed_documents(texts)))
+    async def add(self, session: str, ids: list[str], texts: list[str], digests: list[str]) -> object:
+        return self._store.add(_nodes(session, ids, texts, digests, self._model.embed_documents(texts)))
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         return _scored(self._store.query(_query(session, self._model.embed_query(text), most)))
 
-    async def held(self, ids: list[str]) -> list[str]:
+    async def held(self, ids: list[str]) -> dict[str, str]:
         with _untold():
-            return [node.node_id for node in self._store.get_nodes(ids)]
+            return _digests(self._store.get_nodes(ids))
 
     async def delete(self, ids: list[str]) -> None:
         with suppress(NotImplementedError):
@@ -111,15 +121,16 @@ class _Async:
         self._store = store
         self._model = model
 
-    async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
-        return await self._store.async_add(_nodes(session, ids, texts, await self._model.aembed_documents(texts)))
+    async def add(self, session: str, ids: list[str], texts: list[str], digests: list[str]) -> object:
+        vectors = await self._model.aembed_documents(texts)
+        return await self._store.async_add(_nodes(session, ids, texts, digests, vectors))
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         return _scored(await self._store.aquery(_query(session, await self._model.aembed_query(text), most)))
 
-    async def held(self, ids: list[str]) -> list[str]:
+    async def held(self, ids: list[str]) -> dict[str, str]:
         with _untold():
-            return [node.node_id for node in await self._store.aget_nodes(ids)]
+            return _digests(await self._store.aget_nodes(ids))
 
     async def delete(self, ids: list[str]) -> None:
         with suppress(NotImplementedError):
@@ -139,7 +150,7 @@ def _untold() -> Generator[None, None, None]:
 
 
 def _nodes(
-    session: str, ids: Sequence[str], texts: Sequence[str], vectors: Sequence[Sequence[float]]
+    session: str, ids: Sequence[str], texts: Sequence[str], digests: Sequence[str], vectors: Sequence[Sequence[float]]
 ) -> list[TextNode]:
     """A node for each message, each of a document of its own: every store deletes by document, few by node."""
     return [
@@ -147,11 +158,15 @@ def _nodes(
             id_=id_,
             text=text,
             embedding=list(vector),
-            metadata={_SESSION: session},
+            metadata={_SESSION: session, _DIGEST: digest},
             relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=id_)},
         )
-        for id_, text, vector in zip(ids, texts, vectors, strict=True)
+        for id_, text, digest, vector in zip(ids, texts, digests, vectors, strict=True)
     ]
+
+
+def _digests(nodes: Sequence[BaseNode]) -> dict[str, str]:
+    return {node.node_id: str(node.metadata.get(_DIGEST)) for node in nodes}
 
 
 def _query(session: str, vector: list[float], most: int) -> VectorStoreQuery:

@@ -1,8 +1,8 @@
 """Decides whether a summariser that failed is asked again, or left alone for a while.
 
 Shared by the sessions of a memory, since their summariser is one; so what counts says something of all of them: an
-answer that is refused for what it says is an answer. Three spans in a row for which it raised, or one time-out, and it
-is left alone for a minute, and twice as long each time that it fails again, up to an hour. Then one span tries it,
+answer that is refused for what it says is an answer. Three spans in a row for which it raised, or one time-out, and
+it is left alone for a minute, and twice as long each time that it fails again, up to an hour. Then one span tries it,
 while the others still do without.
 """
 

@@ -9,10 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
-from slidemem.errors import told
+from slidemem.errors import StoreError, told
 from slidemem.events import Event
 from slidemem.fusion import MOST_SIMILAR
-from slidemem.messages import digest
 from slidemem.session import Session
 from slidemem.state import Entry
 from slidemem.vectors import Vectors
@@ -21,6 +20,7 @@ T = TypeVar("T")
 
 _LOG: Final = logging.getLogger("slidemem")
 _BATCH: Final = 64  # messages that are embedded at once
+_ALIKE: Final = 8  # messages in a row that are not the same in two conversations
 _BATCHES: Final = 4  # that one call embeds at most, since a user may wait for it
 _CHARACTERS: Final = 4_000  # of a message that are embedded; models read some hundred words
 
@@ -38,9 +38,10 @@ async def catch_up(session: Session) -> None:
 
 
 async def _kept_up(session: Session, vectors: Vectors) -> bool:
+    reached = vectors.known.reached(session.id)
     vectors.known.reach(session.id, None)
     boundary = (await session.store.held(session.id)).record.boundary
-    until = await _until(session, vectors, boundary)
+    until = await _until(session, vectors, boundary, reached)
     for _ in range(_BATCHES):
         if until >= boundary:
             break
@@ -71,31 +72,56 @@ async def similar(session: Session, text: str) -> Mapping[int, float]:
 
 
 async def forget(session: Session) -> None:
-    """Delete the vectors of a session; what fails is raised, since they would stay."""
-    if session.vectors is not None:
-        session.vectors.known.drop(session.id)
-        await session.vectors.cut(session.id, 0, (await session.store.held(session.id)).record.boundary)
+    """Delete the vectors of a session.
+
+    Raises:
+        StoreError: they cannot be deleted.
+    """
+    if session.vectors is None:
+        return
+    session.vectors.known.reach(session.id, None)
+    boundary = (await session.store.held(session.id)).record.boundary
+    try:
+        await session.vectors.cut(session.id, 0, boundary)
+    except Exception as fault:
+        reason = f"the vectors of session {session.id!r:.80} could not be deleted ({told(fault)})"
+        raise StoreError("embeddings", reason, "nothing was deleted: try again when they can be reached") from fault
 
 
 async def rewound(session: Session, keep: int, end: int) -> None:
     """Delete the vectors of messages that left the conversation; what cannot be deleted is embedded over later."""
     vectors = session.vectors
     if vectors is not None:
-        vectors.known.drop(session.id)
+        vectors.known.reach(session.id, None)
         await _tried(session, vectors, lambda: vectors.cut(session.id, keep, end))
 
 
-async def _until(session: Session, vectors: Vectors, boundary: int) -> int:
-    """How many messages are embedded; those of a conversation that was rewound since are not."""
-    last = vectors.known.last(session.id)
-    if last is None:
-        return await vectors.until(session.id, boundary)
-    entries = await session.store.read(session.id, last[0] - 1, last[0]) if last[0] <= boundary else ()
-    if [digest(entry.message) for entry in entries] == [last[1]]:
-        return await vectors.until(session.id, boundary)
-    await vectors.cut(session.id, 0, last[0])
-    vectors.known.drop(session.id)
-    return 0
+async def _until(session: Session, vectors: Vectors, boundary: int, reached: int | None) -> int:
+    """How many messages are embedded as they read now; found by halving, since they are embedded in order.
+
+    A conversation that was rewound, or began anew under its id, holds others there, which are deleted.
+    """
+    if reached is not None and reached <= boundary and await _holds(session, vectors, reached):
+        return reached
+    low, high, probe = 0, boundary, boundary
+    while low < high:
+        if await _holds(session, vectors, probe):
+            low = probe
+        else:
+            high = probe - 1
+        probe = (low + high + 1) // 2
+    end = max(boundary, reached or 0)
+    if low < end:
+        await vectors.cut(session.id, low, end)
+    return low
+
+
+async def _holds(session: Session, vectors: Vectors, end: int) -> bool:
+    """Whether the messages before a place are embedded as they read now."""
+    first = max(0, end - _ALIKE)
+    entries = await session.store.read(session.id, first, end)
+    texts = [_text(session, entry) for entry in entries]
+    return bool(texts) and await vectors.holds(session.id, first, texts)
 
 
 async def _added(session: Session, vectors: Vectors, first: int, boundary: int) -> int:
@@ -104,9 +130,7 @@ async def _added(session: Session, vectors: Vectors, first: int, boundary: int) 
     if not entries:
         return boundary  # the session was rewound or cleared meanwhile
     await vectors.add(session.id, first, [_text(session, entry) for entry in entries])
-    until = first + len(entries)
-    vectors.known.keep(session.id, until, digest(entries[-1].message))
-    return until
+    return first + len(entries)
 
 
 def _text(session: Session, entry: Entry) -> str:

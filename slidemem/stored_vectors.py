@@ -1,18 +1,20 @@
 """Decides how a vector store that knows nothing of conversations holds the messages of sessions.
 
 Each message has an id that is made of its session and place: so what is there can be asked for, put again and
-deleted, and what a search finds is read off its ids. Ids have the form of UUIDs, since many stores take no others.
+deleted, and what a search finds is read off its ids. Its text's digest stands beside it, so that another conversation
+under the same name is told from it. Ids have the form of UUIDs, since many stores take no others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, Protocol
 from uuid import UUID
 
 from slidemem.driver import drive
+from slidemem.vectors import text_digest
 
 _BATCH: Final = 500  # messages that are asked for, or deleted, at once
 _KNOWN: Final = 4_096  # sessions of which it is known what was put
@@ -25,16 +27,16 @@ class VectorReach(Protocol):
     Where it cannot tell what it holds, `held` raises a `NotImplementedError`.
     """
 
-    async def add(self, session: str, ids: list[str], texts: list[str]) -> object:
-        """Embed texts and keep them under these ids, of which none is there."""
+    async def add(self, session: str, ids: list[str], texts: list[str], digests: list[str]) -> object:
+        """Embed texts and keep them under these ids, of which none is there, with their digests beside."""
         ...
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         """The ids most like a text, best first, each with the store's score of it, a likeness or a distance."""
         ...
 
-    async def held(self, ids: list[str]) -> list[str]:
-        """Those of these ids that are there."""
+    async def held(self, ids: list[str]) -> Mapping[str, str]:
+        """Those of these ids that are there, with their digests."""
         ...
 
     async def delete(self, ids: list[str]) -> object:
@@ -53,7 +55,7 @@ class StoredVectors:
     def __init__(self, sync: VectorReach, awaited: VectorReach) -> None:
         self._sync = sync
         self._async = awaited
-        self._put: OrderedDict[str, int] = OrderedDict()  # what was put, for stores that do not tell what they hold
+        self._put: OrderedDict[str, list[str]] = OrderedDict()  # digests, for stores that do not tell what they hold
 
     def add(self, session: str, first: int, texts: Sequence[str]) -> None:
         """See `VectorIndex.add`."""
@@ -71,13 +73,13 @@ class StoredVectors:
         """Async twin of `similar`."""
         return await self._similar(self._async, session, text, most)
 
-    def until(self, session: str, end: int) -> int:
-        """See `VectorIndex.until`."""
-        return drive(self._until(self._sync, session, end), "auntil")
+    def holds(self, session: str, first: int, texts: Sequence[str]) -> bool:
+        """See `VectorIndex.holds`."""
+        return drive(self._holds(self._sync, session, first, texts), "aholds")
 
-    async def auntil(self, session: str, end: int) -> int:
-        """Async twin of `until`."""
-        return await self._until(self._async, session, end)
+    async def aholds(self, session: str, first: int, texts: Sequence[str]) -> bool:
+        """Async twin of `holds`."""
+        return await self._holds(self._async, session, first, texts)
 
     def cut(self, session: str, keep: int, end: int) -> None:
         """See `VectorIndex.cut`."""
@@ -90,8 +92,10 @@ class StoredVectors:
     async def _add(self, reach: VectorReach, session: str, first: int, texts: Sequence[str]) -> None:
         seqs = range(first, first + len(texts))
         await self._delete(reach, session, seqs)
-        await reach.add(session, message_ids(session, seqs), list(texts))
-        self._put[session] = max(self._put.get(session, 0), first + len(texts))
+        digests = list(map(text_digest, texts))
+        await reach.add(session, message_ids(session, seqs), list(texts), digests)
+        known = self._put.get(session, [])
+        self._put[session] = [*known[:first], *[""] * (first - len(known)), *digests]
         self._put.move_to_end(session)
         if len(self._put) > _KNOWN:
             self._put.popitem(last=False)
@@ -102,35 +106,28 @@ class StoredVectors:
         places = (place_of(session, id_) for id_, _ in found)
         return {place: score for place, score in zip(places, scores, strict=True) if place is not None}
 
-    async def _until(self, reach: VectorReach, session: str, end: int) -> int:
-        """Messages are put in their order, so the last one that is there is found by halving."""
-        low, high = 0, end
-        probe = end  # that all are there is the usual case
+    async def _holds(self, reach: VectorReach, session: str, first: int, texts: Sequence[str]) -> bool:
+        ids, digests = message_ids(session, range(first, first + len(texts))), list(map(text_digest, texts))
         try:
-            while low < high:
-                if await reach.held(message_ids(session, [probe - 1])):
-                    low = probe
-                else:
-                    high = probe - 1
-                probe = (low + high + 1) // 2
+            there = await reach.held(ids)
         except NotImplementedError:
-            return min(end, self._put.get(session, 0))
-        return low
+            return self._put.get(session, [])[first : first + len(texts)] == digests
+        return [there.get(id_) for id_ in ids] == digests
 
     async def _cut(self, reach: VectorReach, session: str, keep: int, end: int) -> None:
-        end = max(end, self._put.get(session, 0))
+        end = max(end, len(self._put.get(session, ())))
         first = keep
         while await self._delete(reach, session, range(first, first + _BATCH)) or first + _BATCH < end:
             first += _BATCH
         if session in self._put:
-            self._put[session] = min(keep, self._put[session])
+            del self._put[session][keep:]
 
     async def _delete(self, reach: VectorReach, session: str, seqs: range) -> bool:
         """Delete what is there of these messages; whether anything was. Stores may refuse an id that is not there."""
         try:
-            there = await reach.held(message_ids(session, seqs))
+            there = list(await reach.held(message_ids(session, seqs)))
         except NotImplementedError:
-            there = message_ids(session, range(seqs.start, min(seqs.stop, self._put.get(session, 0))))
+            there = message_ids(session, range(seqs.start, min(seqs.stop, len(self._put.get(session, ())))))
         if there:
             await reach.delete(there)
         return bool(there)

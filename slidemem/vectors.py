@@ -10,8 +10,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from hashlib import blake2b
 from threading import Lock
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from slidemem.asking import on_thread, within
 from slidemem.breaker import Breaker
@@ -41,7 +42,7 @@ class Embedder(Protocol):
 class VectorIndex(Protocol):
     """Where the vectors of sessions' first messages are kept and compared; a message's number is its `seq`.
 
-    `aadd`, `asimilar`, `auntil` and `acut`, where it has them, are what async callers await.
+    `aadd`, `asimilar`, `aholds` and `acut`, where it has them, are what async callers await.
     """
 
     def add(self, session: str, first: int, texts: Sequence[str]) -> None:
@@ -52,8 +53,8 @@ class VectorIndex(Protocol):
         """The messages of this session that are most like a text, `most` at most: 0 or more, more is more alike."""
         ...
 
-    def until(self, session: str, end: int) -> int:
-        """How many of the session's first `end` messages are kept, without a gap."""
+    def holds(self, session: str, first: int, texts: Sequence[str]) -> bool:
+        """Whether the messages from `first` on are kept, as these texts."""
         ...
 
     def cut(self, session: str, keep: int, end: int) -> None:
@@ -74,9 +75,26 @@ def index_of(given: object) -> VectorIndex:
         if isinstance(given, Embedder):
             return EmbeddedMessages(given)
     raise ConfigurationError(
-        "embeddings must be an Embedder (embed_documents and embed_query) or a VectorIndex (add, similar, until and "
+        "embeddings must be an Embedder (embed_documents and embed_query) or a VectorIndex (add, similar, holds and "
         f"cut), see slidemem.vectors; got {given!r:.80}"
     )
+
+
+class _Kept(NamedTuple):
+    """The vectors of a session.
+
+    Attributes:
+        rows: messages x dimensions, each of length 1.
+        digests: of the messages' texts.
+    """
+
+    rows: Any
+    digests: list[str]
+
+
+def text_digest(text: str) -> str:
+    """What tells a text from others."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class EmbeddedMessages:
@@ -98,17 +116,17 @@ class EmbeddedMessages:
         self._np: Any = np
         self._embedder = embedder
         self._remember = remember
-        self._kept: OrderedDict[str, Any] = OrderedDict()  # session -> messages x dimensions, each of length 1
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
 
     def add(self, session: str, first: int, texts: Sequence[str]) -> None:
         """See `VectorIndex.add`."""
-        self._put(session, first, self._embedder.embed_documents(list(texts)), len(texts))
+        self._put(session, first, self._embedder.embed_documents(list(texts)), texts)
 
     async def aadd(self, session: str, first: int, texts: Sequence[str]) -> None:
         """Async twin of `add`."""
         given = await _twin(self._embedder, "aembed_documents", self._embedder.embed_documents, list(texts))
-        self._put(session, first, given, len(texts))
+        self._put(session, first, given, texts)
 
     def similar(self, session: str, text: str, most: int) -> dict[int, float]:
         """See `VectorIndex.similar`; the cosine, 0 where it is below."""
@@ -121,22 +139,22 @@ class EmbeddedMessages:
         query = await _twin(self._embedder, "aembed_query", self._embedder.embed_query, text)
         return self._nearest(session, query, most)
 
-    def until(self, session: str, end: int) -> int:
-        """See `VectorIndex.until`."""
+    def holds(self, session: str, first: int, texts: Sequence[str]) -> bool:
+        """See `VectorIndex.holds`."""
         with self._lock:
             kept = self._kept.get(session)
-            return 0 if kept is None else min(end, len(kept))
+            return kept is not None and kept.digests[first : first + len(texts)] == list(map(text_digest, texts))
 
-    async def auntil(self, session: str, end: int) -> int:
-        """Async twin of `until`; nothing is awaited."""
-        return self.until(session, end)
+    async def aholds(self, session: str, first: int, texts: Sequence[str]) -> bool:
+        """Async twin of `holds`; nothing is awaited."""
+        return self.holds(session, first, texts)
 
     def cut(self, session: str, keep: int, end: int) -> None:  # noqa: ARG002  # what is kept is known
         """See `VectorIndex.cut`."""
         with self._lock:
             kept = self._kept.pop(session, None)
             if kept is not None and keep:
-                self._kept[session] = kept[:keep]
+                self._kept[session] = _Kept(kept.rows[:keep], kept.digests[:keep])
 
     async def acut(self, session: str, keep: int, end: int) -> None:
         """Async twin of `cut`; nothing is awaited."""
@@ -146,15 +164,16 @@ class EmbeddedMessages:
         with self._lock:
             return session in self._kept
 
-    def _put(self, session: str, first: int, given: Sequence[Sequence[float]], number: int) -> None:
-        rows = self._rows(given, number)
+    def _put(self, session: str, first: int, given: Sequence[Sequence[float]], texts: Sequence[str]) -> None:
+        rows = self._rows(given, len(texts))
         with self._lock:
-            kept = self._kept.get(session, rows[:0])
-            if len(kept) and kept.shape[1] != rows.shape[1]:
-                raise ValueError(f"vectors of {rows.shape[1]} numbers, after vectors of {kept.shape[1]}")
-            if first > len(kept):
+            kept = self._kept.get(session, _Kept(rows[:0], []))
+            if kept.digests and kept.rows.shape[1] != rows.shape[1]:
+                raise ValueError(f"vectors of {rows.shape[1]} numbers, after vectors of {kept.rows.shape[1]}")
+            if first > len(kept.digests):
                 return  # what comes before was forgotten meanwhile: all of it is embedded anew
-            self._kept[session] = self._np.concatenate((kept[:first], rows))
+            digests = [*kept.digests[:first], *map(text_digest, texts)]
+            self._kept[session] = _Kept(self._np.concatenate((kept.rows[:first], rows)), digests)
             self._kept.move_to_end(session)
             if len(self._kept) > self._remember:
                 self._kept.popitem(last=False)
@@ -162,7 +181,8 @@ class EmbeddedMessages:
     def _nearest(self, session: str, given: Sequence[float], most: int) -> dict[int, float]:
         query = self._rows([given], 1)[0]
         with self._lock:
-            kept = self._kept.get(session, self._np.empty((0, len(query))))
+            found = self._kept.get(session)
+        kept = self._np.empty((0, len(query))) if found is None else found.rows
         if len(kept) and kept.shape[1] != len(query):
             raise ValueError(f"a question of {len(query)} numbers, messages of {kept.shape[1]}")
         alike = (kept @ query).clip(min=0.0)
@@ -193,7 +213,7 @@ async def _twin(of: object, name: str, function: Callable[..., Any], *arguments:
 
 
 class Known:
-    """What this process knows of an index: its health, and what was embedded last of each session.
+    """What this process knows of an index: its health, and up to where the latest sessions are embedded.
 
     Attributes:
         breaker: whether it is asked at all.
@@ -201,7 +221,6 @@ class Known:
 
     def __init__(self) -> None:
         self.breaker = Breaker()
-        self._last: OrderedDict[str, tuple[int, str]] = OrderedDict()
         self._reached: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
@@ -218,25 +237,6 @@ class Known:
                 self._reached[session] = boundary
                 if len(self._reached) > _KNOWN:
                     self._reached.popitem(last=False)
-
-    def last(self, session: str) -> tuple[int, str] | None:
-        """How many messages were embedded, and the digest of the last one; None when that is not known."""
-        with self._lock:
-            return self._last.get(session)
-
-    def keep(self, session: str, until: int, digest: str) -> None:
-        """Note what was embedded."""
-        with self._lock:
-            self._last[session] = until, digest
-            self._last.move_to_end(session)
-            if len(self._last) > _KNOWN:
-                self._last.popitem(last=False)
-
-    def drop(self, session: str) -> None:
-        """Forget a session."""
-        with self._lock:
-            self._last.pop(session, None)
-            self._reached.pop(session, None)
 
 
 class Vectors:
@@ -283,9 +283,9 @@ class Vectors:
         """See `VectorIndex.similar`."""
         return await self._call("similar", session, text, most)  # type: ignore[no-any-return]  # as the protocol says
 
-    async def until(self, session: str, end: int) -> int:
-        """See `VectorIndex.until`."""
-        return await self._call("until", session, end)  # type: ignore[no-any-return]  # as above
+    async def holds(self, session: str, first: int, texts: Sequence[str]) -> bool:
+        """See `VectorIndex.holds`."""
+        return await self._call("holds", session, first, texts)  # type: ignore[no-any-return]  # as above
 
     async def cut(self, session: str, keep: int, end: int) -> None:
         """See `VectorIndex.cut`."""

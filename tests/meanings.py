@@ -97,9 +97,9 @@ class OwnIndex:
         }
         return dict(sorted(alike.items(), key=lambda one: -one[1])[:most])
 
-    def until(self, session: str, end: int) -> int:
-        """How many messages are kept."""
-        return min(end, len(self.kept.get(session, ())))
+    def holds(self, session: str, first: int, texts: Sequence[str]) -> bool:
+        """Whether messages are kept as these texts."""
+        return self.kept.get(session, [])[first : first + len(texts)] == list(texts)
 
     def cut(self, session: str, keep: int, end: int) -> None:  # what is kept is known
         """Delete messages."""

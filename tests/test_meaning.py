@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from meanings import AwaitedSenses, Failing, OwnIndex, Senses
 
-from slidemem import ConversationMemory, Event, SlideMem, VectorIndex
+from slidemem import ConversationMemory, Event, SlideMem, StoreError, VectorIndex
 from slidemem.stores.memory import MemoryStore
 
 FACT = "My terrier is afraid of thunder."
@@ -254,7 +254,7 @@ def test_the_background_embeds_everything() -> None:
 
 
 def test_a_cleared_session_leaves_no_vector() -> None:
-    """Clearing deletes the vectors first; when that fails nothing is deleted, and the error is the index's."""
+    """Clearing deletes the vectors first; when that fails nothing is deleted, and the error says so."""
     index = OwnIndex()
     chat = memory(index).session("s")
     told(chat)
@@ -263,7 +263,7 @@ def test_a_cleared_session_leaves_no_vector() -> None:
         raise ConnectionError("away")
 
     whole, index.cut = index.cut, broken  # type: ignore[method-assign]  # an index that is away
-    with pytest.raises(ConnectionError):
+    with pytest.raises(StoreError, match=r"vectors of session 's' could not be deleted \(ConnectionError: away\)"):
         chat.clear()
     assert chat.transcript()
     index.cut = whole  # type: ignore[method-assign]  # and back
@@ -297,6 +297,20 @@ def test_a_rewind_takes_vectors_along() -> None:
     chat.append([user("My automobile is red."), {"role": "assistant", "content": "Nice."}, *turns(12, 1)])
     chat.consolidate()
     assert [True, False] == [best(chat, asked) == 2 for asked in ("What vehicle do I own?", ASKED)]
+
+
+def test_a_conversation_that_begins_anew_is_embedded_anew() -> None:
+    """An index that is kept may know the session's id from an earlier life: what it holds there is not this one."""
+    index = OwnIndex()
+    told(memory(index).session("s"), 20)
+    chat = memory(index).session("s")  # whose store is a new one
+    chat.append([user("My automobile is red."), {"role": "assistant", "content": "Nice."}, *turns(12, 50)])
+
+    boundary = chat.context(query="").receipt.boundary
+
+    assert "My automobile is red." == index.kept["s"][0]
+    assert boundary == len(index.kept["s"])
+    assert [True, False] == [best(chat, asked) == 0 for asked in ("What vehicle do I own?", ASKED)]
 
 
 def test_a_rewind_elsewhere_is_noticed() -> None:
@@ -360,7 +374,7 @@ def test_a_session_that_shrinks_meanwhile_is_left(monkeypatch: pytest.MonkeyPatc
     chat = memory(index, store=store, mode="manual").session("s")
     chat.append([user(FACT), *turns(12)])
     chat.consolidate(force=True)
-    chat._sync.vectors.known.drop("s")  # type: ignore[union-attr]  # as in a new process
+    chat._sync.vectors.known.reach("s", None)  # type: ignore[union-attr]  # as in a new process
     index.kept.clear()
 
     async def nothing(*_: object) -> tuple[()]:
@@ -369,7 +383,7 @@ def test_a_session_that_shrinks_meanwhile_is_left(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store, "read", nothing)
     chat.consolidate()
 
-    assert {} == index.kept
+    assert not index.kept["s"]
 
 
 # ------------------------------------------------------------------ failure

@@ -20,14 +20,16 @@ class Reach:
 
     def __init__(self, *, tells: bool = True, far: bool = False) -> None:
         self.kept: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
         self.probes = 0
         self.tells = tells
         self.far = far
 
-    async def add(self, session: str, ids: list[str], texts: list[str]) -> None:  # the session is in the ids
+    async def add(self, session: str, ids: list[str], texts: list[str], digests: list[str]) -> None:
         """Keep texts; as some stores do, an id that is there is an error."""
         assert not self.kept.keys() & ids, session
         self.kept |= dict(zip(ids, texts, strict=True))
+        self.digests |= dict(zip(ids, digests, strict=True))
 
     async def search(self, session: str, text: str, most: int) -> Sequence[tuple[str, float]]:
         """Likenesses, or distances, of everything that there is, whosever it is."""
@@ -40,12 +42,12 @@ class Reach:
         best = sorted(scores.items(), key=lambda one: -one[1])[:most]
         return [(id_, 10 - score) for id_, score in best] if self.far else best
 
-    async def held(self, ids: list[str]) -> list[str]:
-        """Those that are there."""
+    async def held(self, ids: list[str]) -> dict[str, str]:
+        """Those that are there, with their digests."""
         self.probes += 1
         if not self.tells:
             raise NotImplementedError
-        return [id_ for id_ in ids if id_ in self.kept]
+        return {id_: self.digests[id_] for id_ in ids if id_ in self.kept}
 
     async def delete(self, ids: list[str]) -> None:
         """Delete them; as some stores do, one that is not there is an error."""
@@ -117,17 +119,17 @@ def test_a_session_finds_its_own(face: Callable[[Reach], Any], *, far: bool) -> 
     assert found[1] > found[0] >= 0
 
 
-def test_what_is_there_is_found_by_halving(face: Callable[[Reach], Any]) -> None:
-    """How many messages are there takes one probe when all are, and few when some are missing."""
+def test_what_is_held_is_known_by_its_texts(face: Callable[[Reach], Any]) -> None:
+    """A new process asks once whether messages are there, as the texts they have now, and all of them."""
     reach = Reach()
-    face(reach).add("s", 0, ["x"] * 700)
+    face(reach).add("s", 0, ["a", "b", "c"])
     anew = face(reach)  # as in a new process
-
     reach.probes = 0
-    assert 700 == anew.until("s", 700)
+
+    assert anew.holds("s", 1, ["b", "c"])
     assert 1 == reach.probes
-    assert [700, 0, 0] == [anew.until("s", 1000), anew.until("s", 0), anew.until("other", 1000)]
-    assert 2 * 12 > reach.probes
+    assert [False] * 3 == [anew.holds("s", 1, texts) for texts in (["b", "x"], ["a"], ["b", "c", "d"])]
+    assert not anew.holds("other", 0, ["a"])
 
 
 def test_a_store_that_does_not_tell_is_known_by_what_was_put(face: Callable[[Reach], Any]) -> None:
@@ -136,12 +138,12 @@ def test_a_store_that_does_not_tell_is_known_by_what_was_put(face: Callable[[Rea
     index = face(reach)
     index.add("s", 0, ["x"] * 10)
 
-    assert [10, 4] == [index.until("s", 20), index.until("s", 4)]
+    assert [True, False] == [index.holds("s", 4, ["x"] * number) for number in (6, 7)]
     index.cut("s", 3, 5)
-    assert 3 == index.until("s", 20)
+    assert [True, False] == [index.holds("s", 0, ["x"] * number) for number in (3, 4)]
     assert 3 == len(reach.kept)
     index.cut("unknown", 0, 2)
-    assert 0 == face(reach).until("s", 20)
+    assert not face(reach).holds("s", 0, ["x"])
 
 
 def test_a_cut_goes_beyond_what_is_known(face: Callable[[Reach], Any]) -> None:
@@ -163,7 +165,7 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for session in ("a", "b", "a", "c"):
         index.add(session, 0, ["x"])
 
-    assert [1, 0, 1] == [index.until(session, 5) for session in ("a", "b", "c")]
+    assert [True, False, True] == [index.holds(session, 0, ["x"]) for session in ("a", "b", "c")]
 
 
 def test_a_memory_recalls_through_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -82,9 +83,10 @@ def test_what_is_added_again_takes_the_place() -> None:
     index.add("s", 7, ["a surgeon"])
     index.add("gap", 3, ["a surgeon"])
 
-    assert 3 == index.until("s", 100)
-    assert 2 == index.until("s", 2)
-    assert 0 == index.until("gap", 100)
+    assert index.holds("s", 0, ["a dog", "a hound", "the sea"])
+    assert index.holds("s", 1, ["a hound"])
+    assert [False] * 3 == [index.holds("s", *other) for other in ((1, ["a car"]), (3, ["a surgeon"]), (2, ["", ""]))]
+    assert not index.holds("gap", 0, ["a surgeon"])
     assert {0, 1} == set(index.similar("s", "puppy", 2))
 
 
@@ -96,7 +98,8 @@ def test_what_is_cut_is_gone() -> None:
     index.cut("s", 1, 3)
     index.cut("unknown", 0, 3)
 
-    assert [1, 0] == [index.until("s", 9), index.until("unknown", 9)]
+    assert [True, False] == [index.holds("s", 0, texts) for texts in (["a dog"], ["a dog", "a car"])]
+    assert not index.holds("unknown", 0, ["a dog"])
     index.cut("s", 0, 1)
     assert {} == index.similar("s", "dog", 5)
 
@@ -107,7 +110,7 @@ def test_the_latest_sessions_are_kept() -> None:
     for session in ("a", "b", "a", "c"):
         index.add(session, 0, ["a dog"])
 
-    assert [1, 0, 1] == [index.until(session, 9) for session in ("a", "b", "c")]
+    assert [True, False, True] == [index.holds(session, 0, ["a dog"]) for session in ("a", "b", "c")]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_what_is_no_vector_is_refused(given: Any) -> None:
 
     with pytest.raises(ValueError, match="a vector of finite numbers for each of 2 texts"):
         index.add("s", 0, ["one", "two"])
-    assert 0 == index.until("s", 9)
+    assert {} == index.similar("s", "one", 9)
 
 
 class Short(Senses):
@@ -165,12 +168,12 @@ def test_an_async_caller_awaits_the_twins_of_a_model() -> None:
     async def go() -> Any:
         await face.add("s", 0, ["a dog", "a car"])
         assert {} == await face.similar("other", "hound", 1)
-        return await face.similar("s", "hound", 1), await face.until("s", 9), await face.cut("s", 1, 2)
+        return await face.similar("s", "hound", 1), await face.holds("s", 0, ["a dog"]), await face.cut("s", 1, 2)
 
-    found, until, _ = asyncio.run(go())
+    found, held, _ = asyncio.run(go())
 
     assert [0] == list(found)
-    assert 2 == until
+    assert held
     assert {threading.current_thread().name} == set(model.threads)
 
 
@@ -179,9 +182,9 @@ def test_what_has_no_twin_runs_on_a_thread() -> None:
     seen: list[str] = []
 
     class Watched(OwnIndex):
-        def until(self, session: str, end: int) -> int:
+        def holds(self, session: str, first: int, texts: Sequence[str]) -> bool:
             seen.append(threading.current_thread().name)
-            return super().until(session, end)
+            return super().holds(session, first, texts)
 
     class Watching(Senses):
         def embed_query(self, text: str) -> list[float]:
@@ -193,7 +196,7 @@ def test_what_has_no_twin_runs_on_a_thread() -> None:
         face = Vectors.for_async(index, Known(), None)
         await face.add("s", 0, ["x"])
         await face.similar("s", "y", 1)
-        await Vectors.for_async(Watched(), Known(), 5.0).until("s", 4)
+        await Vectors.for_async(Watched(), Known(), 5.0).holds("s", 4, [])
 
     asyncio.run(go())
 
@@ -207,28 +210,26 @@ def test_an_index_that_takes_too_long_is_left_behind(*, awaited: bool) -> None:
     going = threading.Event()
 
     class Slow(OwnIndex):
-        def until(self, session: str, end: int) -> int:
+        def holds(self, session: str, first: int, texts: Sequence[str]) -> bool:
             going.wait(20)
-            return super().until(session, end)
+            return super().holds(session, first, texts)
 
     make = Vectors.for_async if awaited else Vectors.for_sync
     face = make(Slow(), Known(), 0.02)
     try:
         with pytest.raises(TimeoutError, match=r"no embedding within 0\.02 seconds"):
-            asyncio.run(face.until("s", 1)) if awaited else drive(face.until("s", 1), "x")
+            asyncio.run(face.holds("s", 1, [])) if awaited else drive(face.holds("s", 1, []), "x")
     finally:
         going.set()
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this process knows of sessions is forgotten by age, and of one when it is dropped."""
+    """What this process knows of sessions is forgotten by age, and of one when it is told so."""
     monkeypatch.setattr("slidemem.vectors._KNOWN", 2)
     known = Known()
     for session in ("a", "b", "c"):
-        known.keep(session, 3, "x")
         known.reach(session, 3)
 
-    known.drop("c")
+    known.reach("c", None)
 
-    assert [None, (3, "x"), None] == [known.last(session) for session in ("a", "b", "c")]
     assert [None, 3, None] == [known.reached(session) for session in ("a", "b", "c")]

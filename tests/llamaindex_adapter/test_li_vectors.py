@@ -59,7 +59,7 @@ class Telling(SimpleVectorStore):
 def memory_of(embeddings: Any, **options: Any) -> SlidingChatMemoryBuffer:
     """A memory of 200 words."""
     return SlidingChatMemoryBuffer.from_defaults(
-        token_limit=200, tokenizer_fn=words, embeddings=embeddings, **options
+        token_limit=200, tokenizer_fn=words, chat_store_key="meera-1", embeddings=embeddings, **options
     )
 
 
@@ -183,3 +183,13 @@ def test_what_is_neither_is_refused(given: tuple[Any, Any], told_: str) -> None:
     """Anything else is an error that names what is wanted."""
     with pytest.raises(ConfigurationError, match=told_):
         MessageVectors(*given)
+
+
+@pytest.mark.parametrize("given", [SimpleVectorStore(), MessageVectors(SimpleVectorStore(), Model())])
+def test_a_vector_store_needs_a_key(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memories that nobody named share a key, so a store that serves several cannot tell them apart."""
+    monkeypatch.setattr(Settings, "_embed_model", Model())
+
+    with pytest.raises(ConfigurationError, match="pass a chat_store_key of this conversation's own"):
+        SlidingChatMemoryBuffer.from_defaults(token_limit=200, tokenizer_fn=words, embeddings=given)
+    SlidingChatMemoryBuffer.from_defaults(token_limit=200, tokenizer_fn=words, embeddings=Model())
