@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from slidemem import ConfigurationError, Context, ConversationMemory, Event, SlideMem
 from slidemem.driver import drive
-from slidemem.messages import Message
+from slidemem.messages import Message, Part
+from slidemem.post import post_of
 from slidemem.session import Layouts
+from slidemem.state import Entry
 from slidemem.stores.base import Store
 from slidemem.stores.indexed import Indexes
 from slidemem.stores.memory import MemoryStore
@@ -526,3 +529,28 @@ def test_indexes_of_many_sessions_are_made_again() -> None:
 
     assert [{term[0]: 1}] * 3 == [one.frequency for one in found]
     assert ({}, 1) == (indexes.documents("b", [0]), len(indexes.documents("a", [0])))
+
+
+# ------------------------------------------------------------------ other sessions
+
+
+def test_a_hundred_thousand_foreign_messages_change_nothing(tmp_path: Path) -> None:
+    """With another's 100,000 messages in the same file a question reads the same rows and quotes the same bytes."""
+    quoted, read = [], []
+    for foreign in (0, 100_000):
+        store = SQLiteStore(tmp_path / f"{foreign}.db")
+        said = Message("user", (Part("text", "The spare key of the boathouse hangs there."),))
+        post = post_of(said, 0.0)
+        entry = Entry(0, said, said, 8, 8, 0.0, "words", post)
+        drive(store.append("foreign", [entry] * foreign), "aappend")
+        chat = memory(store=store).session("own")
+        told(chat)
+        chat.append(user(ASKED))
+        before = store.rows_read
+        quoted.append([message.text for message in chat.context().messages])
+        read.append(store.rows_read - before)
+        store.close()
+
+    assert quoted[0] == quoted[1]
+    assert FACT in quoted[0][-1]
+    assert read[0] == read[1] > 0
