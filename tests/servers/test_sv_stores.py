@@ -633,3 +633,25 @@ def test_a_server_tells_where_something_may_be_due(place: Place) -> None:
     assert 30 > store.rows_read - before
     assert ("b",) == asyncio.run(manual(store).aconsolidate_due())
     assert () == manual(store).consolidate_due()
+
+
+def test_pins_and_recall_reach_all_sessions_of_a_user(place: Place) -> None:
+    """Another session of the user shows what was pinned and said in the first, and nobody else's does."""
+    mem = SlideMem(max_tokens=1000, counter="approximate", store=place.store(), pin_scope="user", recall_scope="user")
+    old = mem.session("old", user_id="ann")
+    old.pin("Ann is allergic to peanuts.")
+    old.append({"role": "user", "content": "The boathouse key hangs behind the barometer."})
+    asked = {"role": "user", "content": "Where is the boathouse key?"}
+    shown: dict[str, str] = {}
+    for session, owner in (("new", "ann"), ("other", "ben")):
+        chat = mem.session(session, user_id=owner)
+        chat.append(asked)
+        shown[owner] = "".join(message.text for message in chat.context().messages)
+    asked_later = asyncio.run(mem.session("new", user_id="ann").acontext()).messages[-1].text
+
+    assert "allergic to peanuts" in shown["ann"]
+    assert "behind the barometer" in shown["ann"]
+    assert "behind the barometer" in asked_later
+    assert shown["ben"] == "Where is the boathouse key?"
+    assert mem.session("third", user_id="ann").unpin("Ann is allergic to peanuts.")
+    assert () == mem.session("old", user_id="ann").pins()
