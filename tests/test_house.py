@@ -1,17 +1,13 @@
-"""The house: what may import what, and what the documents show runs."""
+"""The house: what may import what."""
 
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from slidemem import SlideMem, count_tokens
-from slidemem.cli import main
 
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "slidemem"
@@ -45,7 +41,6 @@ PURE = [
         for room in ("__init__", "rule", "reading", "roles", "content", "calls", "results", "thinking")
     ),
 ]
-FIGURES = ["facts there when needed", "re-used from the prompt before", "tokens that are new to a cache"]
 EFFECTS = {
     "asking",
     "breaker",
@@ -133,84 +128,3 @@ def test_importing_the_core_loads_no_framework() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout  # noqa: S603  # our own code
 
     assert set() == (FRAMEWORKS | {"rich"}) & set(ast.literal_eval(loaded))
-
-
-def blocks(path: str) -> str:
-    """The Python blocks of a document, as one program."""
-    return "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(encoding="utf-8"), re.DOTALL))
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "README.md",
-        *(f"docs/{name}.md" for name in ("core", "state", "recall", "providers", "langchain", "llamaindex")),
-    ],
-)
-def test_the_documents_run(path: str) -> None:
-    """Every Python block of a document runs as it stands, in order."""
-    program = blocks(path)
-
-    exec(compile(program, path, "exec"), {"__name__": path})  # noqa: S102  # our own documents
-
-    assert "slidemem" in program
-
-
-def test_the_readme_shows_what_its_first_block_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    """The output printed in the README is the output of its first block."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = re.search(r"```text\n(.*?)```", text, re.DOTALL)
-    assert shown is not None
-
-    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {})  # noqa: S102  # our own document
-
-    assert shown.group(1) == capsys.readouterr().out
-
-
-def test_the_readme_tells_the_figures_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
-    """The table in the README is what the demo comes to."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-
-    main(["demo"])
-    figures = capsys.readouterr().out
-    found = [re.search(rf"{name} +(\S.*?)  +(\S.*?) *$", figures, re.MULTILINE) for name in FIGURES]
-
-    expected = [
-        f"| {ours.replace('%', ' %')} | {theirs.replace('%', ' %')} |"
-        for ours, theirs in (f.groups() for f in found if f)
-    ]
-    assert 3 == len(expected)
-    assert [] == [row for row in expected if row not in text]
-
-
-def one_liners() -> list[str]:
-    """The code in the second column of the core's table."""
-    rows = re.findall(r"^\| .* \| (.*) \|$", (ROOT / "docs/core.md").read_text(encoding="utf-8"), re.MULTILINE)
-    codes = [code for row in rows for code in re.findall(r"`([^`]+)`", row)]
-    return [code for code in codes if code.endswith((")", ".tokens", ".receipt")) and not code.startswith("await")]
-
-
-@pytest.mark.parametrize("code", one_liners())
-@pytest.mark.usefixtures("vocabulary")
-def test_each_line_of_the_table_runs(code: str) -> None:
-    """Each one-liner of the core's table runs with the names the document uses."""
-    mem = SlideMem(max_tokens=4000, counter="approximate")
-    chat, messages = mem.session("s"), [{"role": role, "content": "hi"} for role in ("user", "assistant")]
-    chat.append(messages)
-    names = {
-        "SlideMem": SlideMem,
-        "count_tokens": count_tokens,
-        "mem": mem,
-        "chat": chat,
-        "messages": messages,
-        "N": 3,
-    }
-
-    exec(code, names)  # noqa: S102  # our own document
-
-    assert (code != "chat.clear()") == bool(chat.transcript())
-
-
-def test_the_table_is_read_whole() -> None:
-    """The one-liners are found: a pattern that matches nothing would pass over all of them."""
-    assert len(one_liners()) > 20
