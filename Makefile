@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full clients oldest lint types bench bench-agents bench-stores bench-providers e2e clean
+.PHONY: help demo test full clients oldest lint types docs wheel bench bench-agents bench-stores bench-providers e2e clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
@@ -16,6 +16,8 @@ help:
 	@echo "make oldest  the adapters with the oldest supported versions of their frameworks"
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
+	@echo "make docs    the site of docs/, strict about links and anchors, into build/site"
+	@echo "make wheel   wheel and sdist, installed and tried in empty environments"
 	@echo "make bench   the figures, as ratios within one run"
 	@echo "make bench-stores  stores on servers, beside bare inserts and others' histories"
 	@echo "make bench-agents  one agent with each memory that LangChain has for it, and with ours"
@@ -46,6 +48,10 @@ lint: .venv/.lint
 types: .venv/.lint
 	$(BIN)/mypy
 	$(BIN)/pyright
+
+docs: .venv/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tests/docs/built.py build/site
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/core.py

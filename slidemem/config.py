@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal
 
@@ -16,6 +17,13 @@ from slidemem.errors import ConfigurationError
 _LINE: Final = 4  # tokens that the shortest head is over, by any counter
 MOST: Final = 10**12  # tokens; no number beyond it is meant
 MOST_FACTOR: Final = 2.0  # no tokenizer of today makes more than twice the tokens of another one
+_ELSEWHERE: Final = {  # names of the frameworks, and what is called so here
+    "summarizer": "consolidator",
+    "token_counter": "counter",
+    "tokenizer_fn": "counter",
+    "token_limit": "max_tokens",
+}
+_TYPO: Final = 0.85  # how alike two names are, by difflib, when one is the other mistyped
 
 Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
 Tokens = Annotated[StrictInt, Field(ge=0, le=MOST)]
@@ -186,9 +194,16 @@ def _sentence(invalid: ValidationError) -> str:
     for error in invalid.errors():
         name = ".".join(map(str, error["loc"][:1]))
         unknown = error["type"] == "extra_forbidden"
-        told = "there is no such option" if unknown else f"{error['msg']}, got {error['input']!r:.60}"
+        told = f"there is no such option{_meant(name)}" if unknown else f"{error['msg']}, got {error['input']!r:.60}"
         faults[name] = f"{faults[name]}, or {told}" if name in faults and not unknown else f"{name}: {told}"
     known = any(error["type"] in {"extra_forbidden", "missing"} for error in invalid.errors())
     return f"wrong options: {'; '.join(faults.values())}" + (
         f" (known: {', '.join(Options.model_fields)})" if known else ""
     )
+
+
+def _meant(name: str) -> str:
+    """A question that names the option which is probably meant, where there is one."""
+    close = get_close_matches(name, Options.model_fields, n=1, cutoff=_TYPO)
+    meant = _ELSEWHERE.get(name) or (close[0] if close else None)
+    return f", did you mean {meant}?" if meant else ""

@@ -16,7 +16,10 @@ from typing import Any, Literal, Protocol, TypeVar
 from slidemem.media import address_of
 
 Role = Literal["system", "user", "assistant", "tool"]
+"""Who speaks in a message."""
+
 PartKind = Literal["text", "reasoning", "image", "audio", "video", "file", "other"]
+"""What a part of a message is; `other` is kept as it came."""
 
 Host = TypeVar("Host")
 

@@ -726,6 +726,11 @@ def test_a_memory_lets_go_of_its_store(tmp_path: Path) -> None:
 
 WRONG_OPTIONS = {
     "unknown": ({"max_turns": 3}, r"max_turns: there is no such option \(known: max_tokens, "),
+    "mistyped": (
+        {"archive_shares": 0.3},
+        r"archive_shares: there is no such option, did you mean archive_share\? \(known",
+    ),
+    "of a framework": ({"summarizer": print}, r"summarizer: there is no such option, did you mean consolidator\?"),
     "type": ({"keep_turns": "x"}, r"keep_turns: Input should be a valid integer, got 'x'$"),
     "share": ({"archive_share": 2.0}, r"got 2.0, or Input should be a valid integer, got 2.0$"),
     "together": ({"batch_turns": 5}, r"batch_turns \(5\) needs window_turns of that or more, got None$"),

@@ -8,6 +8,7 @@ from inspect import cleandoc
 from typing import Any, Final, Literal, NamedTuple
 
 Provider = Literal["openai", "anthropic", "gemini", "bedrock", "template"]
+"""Whose rules a list of messages is held against; see `ALL`."""
 
 ALL: Final[tuple[Provider, ...]] = ("openai", "anthropic", "gemini", "bedrock", "template")
 """Everyone whose rules are known here.
