@@ -53,9 +53,14 @@ docs: .venv/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python tests/docs/built.py build/site
 
+wheel: .venv/.test
+	$(PIP) install --group packaging
+	$(BIN)/python tests/packaging/try_wheel.py
+
 bench: .venv/.test
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/state.py
+	$(BIN)/python benchmarks/imports.py
 
 bench-agents: .venv/.test
 	$(BIN)/python benchmarks/agents.py
