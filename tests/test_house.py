@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -134,3 +135,16 @@ def test_importing_the_core_loads_no_framework() -> None:
     tops = {name.partition(".")[0] for name in ast.literal_eval(loaded)}
     foreign = {name for name in tops - sys.stdlib_module_names if not name.startswith("_")}
     assert {"slidemem", "pydantic"} <= foreign <= NEEDED
+
+
+def test_the_layout_names_each_file_of_the_core() -> None:
+    """The ten lines of CONTRIBUTING.md are ten, and have every file and folder of the core."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    lines = re.findall(
+        r"^    (.+)$", text.partition("## The layout in ten lines")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    named = {word.strip("/") for line in lines for word in line.split()}
+    files = {path.stem for path in CORE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+
+    assert 10 == len(lines)
+    assert set() == files - named - {"__init__", "__main__"}
