@@ -51,6 +51,8 @@ async def restore(session: Session, exported: Mapping[str, Any], *, replace: boo
         held = there.totals.next_seq or there.pins or there.metadata or await session.store.branches(session.id)
         if held and not replace:
             raise SessionExists(session.id, there.totals.next_seq)
+        if session.user is not None:  # first: a session that is there is its user's, whenever this is killed
+            await session.store.append(session.id, (), None, session.user)
         if await session.store.restore(session.id, (there.record.revision, there.totals.next_seq), whole):
             session.forget()
             await meaning.rewound(session, 0, there.record.boundary)

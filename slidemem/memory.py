@@ -241,29 +241,41 @@ class SlideMem:
         return await flow.erase(self._awaited, user, lambda id_: self._reach(id_, None)[1])
 
     def restore(
-        self, exported: Mapping[str, Any], session_id: str | None = None, *, replace: bool = False
+        self,
+        exported: Mapping[str, Any],
+        session_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        replace: bool = False,
     ) -> ConversationMemory:
         """Bring back a session from what `export` gave.
 
         Args:
             exported: the object; it is not changed.
             session_id: of the session that it becomes; None for the one that it was.
+            user_id: whose it becomes: an export does not say whose it was, and without it `delete_user` does not find
+                the session before its next append. None leaves whose it is.
             replace: whether it may take the place of a session that holds something.
 
         Raises:
             InvalidExport: it cannot be read.
             SessionExists: the session holds something, and `replace` is False.
         """
-        chat = self.session(_exported_id(exported) if session_id is None else session_id)
-        drive(export.restore(self._reach(chat.session_id, None)[0], exported, replace=replace), "arestore")
+        chat = self.session(_exported_id(exported) if session_id is None else session_id, user_id=user_id)
+        drive(export.restore(self._reach(chat.session_id, None, user_id)[0], exported, replace=replace), "arestore")
         return chat
 
     async def arestore(
-        self, exported: Mapping[str, Any], session_id: str | None = None, *, replace: bool = False
+        self,
+        exported: Mapping[str, Any],
+        session_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        replace: bool = False,
     ) -> ConversationMemory:
         """Async twin of `restore`."""
-        chat = self.session(_exported_id(exported) if session_id is None else session_id)
-        await export.restore(self._reach(chat.session_id, None)[1], exported, replace=replace)
+        chat = self.session(_exported_id(exported) if session_id is None else session_id, user_id=user_id)
+        await export.restore(self._reach(chat.session_id, None, user_id)[1], exported, replace=replace)
         return chat
 
     def _reach(

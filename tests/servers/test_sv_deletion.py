@@ -114,6 +114,21 @@ def test_a_deleted_user_may_come_again(kept: Kept) -> None:
     assert not found(kept, "zebra")
 
 
+def test_a_session_that_moved_here_is_deleted_with_its_user(kept: Kept) -> None:
+    """What is restored for a user is theirs at once, sync and async, without another append."""
+    other, mem = memory(MemoryStore()), memory(kept.store)
+    live(other, "zebra-1", "zebraann", "zebra")
+    exported = other.session("zebra-1").export()
+
+    chat = mem.restore(exported, user_id="zebraann")
+    asyncio.run(mem.arestore(exported, "zebra-2", user_id="zebraann"))
+    again = mem.restore(exported, user_id="zebraann", replace=True)
+
+    assert other.session("zebra-1").transcript() == chat.transcript() == again.transcript()
+    assert ("zebra-1", "zebra-2") == mem.delete_user("zebraann")
+    assert not found(kept, "zebra")
+
+
 def test_a_cleared_session_leaves_nothing(kept: Kept) -> None:
     """Its texts, terms and ids are nowhere; the profile of its user is."""
     mem = memory(kept.store)
