@@ -192,14 +192,15 @@ def _sentence(invalid: ValidationError) -> str:
     """The faults of options in a sentence each; where one is unknown, with those that there are."""
     faults: dict[str, str] = {}
     for error in invalid.errors():
-        name = ".".join(map(str, error["loc"][:1]))
+        name, *inner = map(str, error["loc"])
         unknown = error["type"] == "extra_forbidden"
-        told = f"there is no such option{_meant(name)}" if unknown else f"{error['msg']}, got {error['input']!r:.60}"
+        told = f"{error['msg']}, got {error['input']!r:.60}"
+        if unknown:
+            told = f"it has no {inner[0]!r}" if inner else f"there is no such option{_meant(name)}"
         faults[name] = f"{faults[name]}, or {told}" if name in faults and not unknown else f"{name}: {told}"
     known = any(error["type"] in {"extra_forbidden", "missing"} for error in invalid.errors())
-    return f"wrong options: {'; '.join(faults.values())}" + (
-        f" (known: {', '.join(Options.model_fields)})" if known else ""
-    )
+    names = Prices.model_fields if set(faults) == {"prices"} else Options.model_fields
+    return f"wrong options: {'; '.join(faults.values())}" + (f" (known: {', '.join(names)})" if known else "")
 
 
 def _meant(name: str) -> str:

@@ -129,7 +129,8 @@ def resolve_consolidator(given: Consolidator | Summarize | None) -> Consolidator
     got = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
     raise ConfigurationError(
         "consolidator must be None, a function summarize(messages) -> str, or an object with summarize(request) "
-        f"and asummarize(request); got {got}"
+        "and asummarize(request), for a model its adapter's ChatModelConsolidator or LLMConsolidator; "
+        f"got {got}"
     )
 
 

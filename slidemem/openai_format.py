@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
+from pydantic import BaseModel
+
 from slidemem.errors import InvalidMessage
 from slidemem.messages import Mark, Message, Part, PartKind, Role, ToolCall
 
@@ -59,12 +61,17 @@ def read_openai(given: Given | Iterable[Given]) -> list[Message]:
     """
     if isinstance(given, (Mapping, Message)):
         return [from_openai(cast("Given", given))]
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes, BaseModel)) or not isinstance(given, Iterable):
         raise InvalidMessage(
-            f'expected a message ({{"role": "user", "content": "..."}}) or a sequence of messages, '
-            f"got {type(given).__name__}"
+            f'expected a message ({{"role": "user", "content": "..."}}) or a sequence of messages, got {_told(given)}'
         )
     return [from_openai(message, index) for index, message in enumerate(given)]
+
+
+def _told(given: object) -> str:
+    """What something is that is no message; of a framework's message, where it goes."""
+    framework = isinstance(given, BaseModel)  # LangChain's and LlamaIndex's messages are such
+    return type(given).__name__ + (" (a framework's message is encoded by its adapter's codec)" if framework else "")
 
 
 def from_openai(data: Mapping[str, Any] | Message, index: int = 0) -> Message:
@@ -81,7 +88,7 @@ def from_openai(data: Mapping[str, Any] | Message, index: int = 0) -> Message:
     if isinstance(data, Message):
         return _checked(data, index)
     if not isinstance(data, Mapping):
-        raise InvalidMessage(f"expected a dict with a role and content, got {type(data).__name__}", index)
+        raise InvalidMessage(f"expected a dict with a role and content, got {_told(data)}", index)
     role = data.get("role")
     if not isinstance(role, str) or role not in _ROLES:
         said = repr(role[:80]) if isinstance(role, str) else f"of type {type(role).__name__}"

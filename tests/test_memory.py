@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 import slidemem
 from slidemem import (
@@ -163,6 +164,13 @@ def test_a_bad_message_stores_nothing(bad: Any, complaint: str) -> None:
         chat.append([{"role": "user", "content": "good"}, bad])
 
     assert () == chat.transcript()
+
+
+@pytest.mark.parametrize("given", [HumanMessage("Hi"), [HumanMessage("Hi")]], ids=["alone", "in a list"])
+def test_a_message_of_a_framework_is_told_where_it_goes(given: Any) -> None:
+    """Alone or in a list, an object of LangChain or LlamaIndex is named, and its adapter's codec."""
+    with pytest.raises(InvalidMessage, match=r"got HumanMessage \(a framework's message is encoded by its adapter"):
+        memory().session("s").append(given)
 
 
 @pytest.mark.parametrize(
@@ -731,6 +739,7 @@ WRONG_OPTIONS = {
         r"archive_shares: there is no such option, did you mean archive_share\? \(known",
     ),
     "of a framework": ({"summarizer": print}, r"summarizer: there is no such option, did you mean consolidator\?"),
+    "inside another": ({"prices": {"in": 2}}, r"prices: .*it has no 'in' \(known: input, cached, "),
     "type": ({"keep_turns": "x"}, r"keep_turns: Input should be a valid integer, got 'x'$"),
     "share": ({"archive_share": 2.0}, r"got 2.0, or Input should be a valid integer, got 2.0$"),
     "together": ({"batch_turns": 5}, r"batch_turns \(5\) needs window_turns of that or more, got None$"),
