@@ -118,9 +118,10 @@ async def commit(session: Session, made: Consolidation) -> bool:
         raise UnknownReference(f"this work is of session {made.session!r:.80}, not of {session.id!r:.80}")
     start, end = made.segment.start, made.segment.end
     async with _released_by_a_fault(session, made.holder):
-        for fact in made.profile:  # first: what is kept though the race is lost was said all the same
-            await session.store.pin(profile_id(session.user or ""), fact)
+        new = await _put_into_profile(session, made)  # first: a crash between the two must not lose what was told
         won = await session.store.commit(session.id, made.revision, made.change)
+        if new and not won:
+            await _take_back(session, made, new)
     if not won:
         detail = f"messages {start} to {end - 1}: the session moved on, this work is dropped"
         session.happened(Event("lost_race", session.id, detail, start, end))
@@ -129,6 +130,29 @@ async def commit(session: Session, made: Consolidation) -> bool:
     for event in made.events:
         session.happened(event)
     return True
+
+
+async def _put_into_profile(session: Session, made: Consolidation) -> tuple[Pin, ...]:
+    """Keep what the span told of the user; returns what of it was not known."""
+    if not made.profile:
+        return ()
+    profile = profile_id(session.user or "")
+    known = (await session.store.held(profile)).pins
+    new = tuple(fact for fact in made.profile if fact not in known)
+    for fact in new:
+        await session.store.pin(profile, fact)
+    return new
+
+
+async def _take_back(session: Session, made: Consolidation, new: tuple[Pin, ...]) -> None:
+    """Forget what was told where nobody else archived the span: it was deleted while this work went on."""
+    if (await session.store.held(session.id)).record.boundary > made.segment.start:
+        return
+    profile = profile_id(session.user or "")
+    for fact in new:
+        await session.store.unpin(profile, fact.id)
+    if not (await session.store.held(profile)).pins:
+        await session.store.clear(profile)  # the user's id is gone too
 
 
 @asynccontextmanager
