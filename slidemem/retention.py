@@ -11,7 +11,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
@@ -19,6 +18,7 @@ from slidemem.clauses import cuts, without_opening
 from slidemem.cues import ALONE, PROMISES, STRONG, TELLS, Cue, cues_at, place, strength
 from slidemem.facts import ABBREVIATIONS, CLOSERS, Fact, facts_at, is_month
 from slidemem.messages import Role
+from slidemem.remembered import remembered
 
 _NO_CUES: Final[Mapping[int, int]] = {}
 _ROLE: Final = re.compile(r"- (system|user|assistant|tool): ")
@@ -187,7 +187,7 @@ def states(line: str, cues: tuple[Cue, ...] = ()) -> bool:
     return _standing(line, cues)[0] > 0
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _standing(line: str, cues: tuple[Cue, ...]) -> tuple[float, bool]:
     """Worth of an archive line, and whether it holds a strong cue; remembered, as every read asks again."""
     said = statements(line, cues)

@@ -9,9 +9,10 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import Final
+
+from slidemem.remembered import remembered
 
 _MOST: Final = 1_000  # distinct terms of a message
 _ASKED: Final = 256  # distinct terms of a question
@@ -170,7 +171,7 @@ def _cut(word: str) -> tuple[str, ...]:
     return tuple(term for token in _TOKEN.findall(word) for term in _of(token))
 
 
-_known = lru_cache(maxsize=32_768)(_cut)
+_known = remembered(32_768)(_cut)
 
 
 def _of(token: str) -> tuple[str, ...]:
