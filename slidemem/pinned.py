@@ -16,9 +16,9 @@ from slidemem.messages import digest, user
 from slidemem.openai_format import to_openai
 from slidemem.plan import pinned_tokens
 from slidemem.present import mend
-from slidemem.retention import Asked, means, to_forget, to_remember
 from slidemem.session import Session, profile_id
 from slidemem.state import Entry, Pin, Snapshot, with_profile
+from slidemem.wishes import Asked, means, to_forget, to_remember
 
 
 def asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tuple[Event, ...]]:

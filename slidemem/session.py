@@ -15,12 +15,12 @@ from slidemem.plan import Layout, lay_out
 from slidemem.quote import Quote
 from slidemem.remembered import forget_texts
 from slidemem.request import SummaryRequest
-from slidemem.retention import Asked
 from slidemem.state import Entry, Pin, Snapshot, is_of_user, of_user, with_profile, with_users_pins
 from slidemem.stores.base import Store, Together
 from slidemem.tokens import Tally
 from slidemem.usage import Corrections
 from slidemem.vectors import Vectors
+from slidemem.wishes import Asked
 
 PROFILES: Final = "slidemem:profile:"  # begins the ids under which stores keep profiles; no session may have one
 

@@ -26,6 +26,7 @@ PURE = [
         "state",
         "archive",
         "retention",
+        "wishes",
         "head",
         "merge",
         "facts",

@@ -12,8 +12,8 @@ import pytest
 
 from slidemem import Asked, ConversationMemory, Event, MemoryStore, SlideMem, SQLiteStore
 from slidemem.errors import ConfigurationError, InvalidMessage, PinBudgetError
-from slidemem.retention import means, to_forget
 from slidemem.stores.joined import JoinedStore
+from slidemem.wishes import means, to_forget
 
 
 def words(text: str) -> int:
