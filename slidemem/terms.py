@@ -16,6 +16,7 @@ from slidemem.remembered import remembered
 
 _MOST: Final = 1_000  # distinct terms of a message
 _ASKED: Final = 256  # distinct terms of a question
+_QUESTIONS: Final = 64  # that are remembered: names of speakers, and what is asked right now
 _LONGEST: Final = 64  # characters of a term
 _READ: Final = 200_000  # characters of a text; what stands behind them is not found by its words
 _STEM: Final = 6  # letters that words of one family share; measured against 5, 7 and the whole word
@@ -109,11 +110,13 @@ def terms(text: str) -> Terms:
     return Terms(counts, length)
 
 
+@remembered(_QUESTIONS)
 def asked(text: str) -> tuple[str, ...]:
-    """The distinct terms of a question, in their order; at most 256."""
+    """The distinct terms of a question, in their order; at most 256. Remembered, as each step of a recall asks."""
     return tuple(islice(terms(text).counts, _ASKED))
 
 
+@remembered(_QUESTIONS)
 def telling(text: str) -> frozenset[str]:
     """Those of a question's terms that say what it is about, without the words of any talk."""
     said = (token for word in _words(text) for token in _TOKEN.findall(word))
