@@ -9,7 +9,7 @@ if find_spec("langchain_core") is None:
 
 from langchain_slidemem.codec import LangChainCodec
 from langchain_slidemem.consolidator import ChatModelConsolidator
-from langchain_slidemem.graph import SlidingState, sliding_pre_model_hook
+from langchain_slidemem.graph import SlidingMemoryNodes, SlidingState, sliding_pre_model_hook
 from langchain_slidemem.history import ChatContext, SlidingChatMessageHistory
 from langchain_slidemem.marks import mark_prefix
 from langchain_slidemem.recall import SlidingMemoryRetriever, recall_tool
@@ -23,6 +23,7 @@ __all__ = [
     "MessageVectors",
     "RunnableWithSlidingMemory",
     "SlidingChatMessageHistory",
+    "SlidingMemoryNodes",
     "SlidingMemoryRetriever",
     "SlidingState",
     "mark_prefix",

@@ -1,14 +1,16 @@
-"""Decides how a plain graph's model node gets what fits: a hook before the model, which is a node as well.
+"""Decides how a plain graph's model node gets what fits: nodes before the model, and at the end of a run.
 
-It gives `llm_input_messages` for the model and keeps the record in the state beside the messages, which stay as they
-are. What a state means for the memory is `state.py`'s.
+The one before gives `llm_input_messages` for the model, and is a `pre_model_hook` as well; the one at the end writes
+what is due of old turns when the answer is there. Both keep the record in the state beside the messages, which stay
+as they are. What a state means for the memory is `state.py`'s.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from contextlib import AbstractContextManager
+from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -19,6 +21,7 @@ from langchain_slidemem.state import KEY, Opened, StateMemory, thread_of_call
 from slidemem import ConfigurationError
 
 _REMEMBERED: Final = 64  # threads
+Node: TypeAlias = Runnable[Any, dict[str, Any]]
 
 
 class SlidingState(TypedDict, total=False):
@@ -33,22 +36,11 @@ class SlidingState(TypedDict, total=False):
     slidemem: dict[str, Any] | None
 
 
-def sliding_pre_model_hook(  # noqa: PLR0913  # each is named by its caller, and has a default
-    *,
-    max_tokens: int | None = None,
-    summarizer: object = None,
-    llm: object = None,
-    token_counter: Counting | None = None,
-    metadata: Mapping[str, object] | None = None,
-    system: str | SystemMessage | None = None,
-    messages_key: str = "messages",
-    **options: Any,
-) -> Runnable[Any, dict[str, Any]]:
-    """A `pre_model_hook`, or a node in front of a model: the state's messages as the budget allows.
+class SlidingMemoryNodes:
+    """Two nodes of a graph that share one memory: `before_model`, and `after_agent` of a run.
 
     The state needs the channels of `SlidingState`. Without `slidemem` among them (as in `create_react_agent` without
-    a `state_schema`) the record is kept in this process alone, and made anew after a restart. Old turns are
-    summarised when the window is past its limit. The list is never empty where the state's is not.
+    a `state_schema`) the record is kept in this process alone, and made anew after a restart.
 
     Args:
         max_tokens: budget of `llm_input_messages`, in tokens; left out, three quarters of what `llm` takes in.
@@ -60,64 +52,100 @@ def sliding_pre_model_hook(  # noqa: PLR0913  # each is named by its caller, and
         messages_key: where the state has its messages.
         **options: of `SlideMem`: `reserve_tokens` for tools and answer, and so on.
 
+    Attributes:
+        before_model: gives `llm_input_messages`, never empty where the state's messages are not. Old turns are
+            summarised here when the window is past its limit, so that nothing overflows without the other node.
+        after_agent: summarises what is due, after the answer, so that the next run seldom waits for a summary; it may
+            stand behind each model call too (a `post_model_hook`).
+
     Raises:
         ConfigurationError: an argument is wrong, or has no meaning here.
     """
-    memory = StateMemory(
-        max_tokens=max_tokens,
-        llm=llm,
-        summarizer=summarizer,
-        token_counter=token_counter,
-        metadata=metadata,
-        options=options,
-    )
-    hook = _Hook(memory, messages_key, SystemMessage(system) if isinstance(system, str) else system)
-    return RunnableLambda(hook.run, hook.arun, name="sliding_memory")
 
-
-class _Hook:
-    """What runs before a model.
-
-    Args:
-        memory: of the states.
-        key: where a state has its messages.
-        prompt: counted, not returned.
-    """
-
-    def __init__(self, memory: StateMemory, key: str, prompt: SystemMessage | None) -> None:
-        self._memory = memory
-        self._key = key
-        self._prompt = prompt
+    def __init__(  # noqa: PLR0913  # each is named by its caller, and has a default
+        self,
+        *,
+        max_tokens: int | None = None,
+        summarizer: object = None,
+        llm: object = None,
+        token_counter: Counting | None = None,
+        metadata: Mapping[str, object] | None = None,
+        system: str | SystemMessage | None = None,
+        messages_key: str = "messages",
+        **options: Any,
+    ) -> None:
+        self._memory = StateMemory(
+            max_tokens=max_tokens,
+            llm=llm,
+            summarizer=summarizer,
+            token_counter=token_counter,
+            metadata=metadata,
+            options=options,
+        )
+        self._key = messages_key
+        self._prompt = SystemMessage(system) if isinstance(system, str) else system
         self._kept: OrderedDict[str, Any] = OrderedDict()  # for graphs whose state has no channel for it
+        self.before_model: Node = RunnableLambda(self._fit, self._afit, name="sliding_memory")
+        self.after_agent: Node = RunnableLambda(self._write, self._awrite, name="sliding_memory_summary")
 
-    def run(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """The update of a state."""
-        if self._memory.is_async:
-            raise ConfigurationError("the summarizer has to be awaited: run the graph with ainvoke or astream")
-        messages = _listed(state, self._key)
-        with self._memory.opened(messages, self._record(state)) as opened:
+    def _fit(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """What the model is to see, and the record where it changes."""
+        self._check_sync()
+        with self._opened(state) as opened:
             if opened.presses:
                 opened.chat.consolidate()
-            return self._update(opened, messages)
+            return {"llm_input_messages": self._shown(opened, state), **self._record(opened)}
 
-    async def arun(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Async twin of `run`."""
-        messages = _listed(state, self._key)
-        with self._memory.opened(messages, self._record(state)) as opened:
+    async def _afit(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Async twin of `_fit`."""
+        with self._opened(state) as opened:
             if opened.presses:
                 await opened.chat.aconsolidate()
-            return self._update(opened, messages)
+            return {"llm_input_messages": self._shown(opened, state), **self._record(opened)}
 
-    def _record(self, state: Mapping[str, Any]) -> Any:
-        return state.get(KEY) or self._kept.get(thread_of_call())
+    def _write(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The record, where something was due."""
+        self._check_sync()
+        with self._opened(state) as opened:
+            opened.chat.consolidate()
+            return self._record(opened)
 
-    def _update(self, opened: Opened, messages: Sequence[BaseMessage]) -> dict[str, Any]:
+    async def _awrite(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Async twin of `_write`."""
+        with self._opened(state) as opened:
+            await opened.chat.aconsolidate()
+            return self._record(opened)
+
+    def _opened(self, state: Mapping[str, Any]) -> AbstractContextManager[Opened]:
+        return self._memory.opened(_listed(state, self._key), state.get(KEY) or self._kept.get(thread_of_call()))
+
+    def _shown(self, opened: Opened, state: Mapping[str, Any]) -> list[BaseMessage]:
+        return opened.shown(self._prompt) or list(state[self._key])
+
+    def _record(self, opened: Opened) -> dict[str, Any]:
+        """The update of the state; remembered here too, since the state may have no place for it."""
         update = opened.update or {}
         if update:
             self._kept[thread_of_call()] = update[KEY]
             while len(self._kept) > _REMEMBERED:
                 self._kept.popitem(last=False)
-        return {"llm_input_messages": opened.shown(self._prompt) or list(messages), **update}
+        return update
+
+    def _check_sync(self) -> None:
+        if self._memory.is_async:
+            raise ConfigurationError("the summarizer has to be awaited: run the graph with ainvoke or astream")
+
+
+def sliding_pre_model_hook(**options: Any) -> Node:
+    """A `pre_model_hook`, or a node in front of a model: the state's messages as the budget allows.
+
+    Args:
+        **options: of `SlidingMemoryNodes`, whose `before_model` this is.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or has no meaning here.
+    """
+    return SlidingMemoryNodes(**options).before_model
 
 
 def _listed(state: Mapping[str, Any], key: str) -> Sequence[BaseMessage]:

@@ -37,7 +37,6 @@ from slidemem.messages import Mark, Message, MessageCodec, Part, PartKind, Role,
 from slidemem.openai_format import from_openai, to_openai
 from slidemem.profile import Profile
 from slidemem.request import SummaryRequest
-from slidemem.retention import Asked
 from slidemem.rewind import Reconciled
 from slidemem.search import Hit
 from slidemem.settle import Consolidation
@@ -50,6 +49,7 @@ from slidemem.stores.sqlite import SQLiteStore
 from slidemem.stores.text import TextRecords, Texts
 from slidemem.tokens import TokenCounter, approximate_counter, count_tokens, tiktoken_counter
 from slidemem.vectors import EmbeddedMessages, Embedder, VectorIndex
+from slidemem.wishes import Asked
 
 __version__ = "0.1.0"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Final
 
 from slidemem.cues import CORRECTS
 from slidemem.facts import Fact
+from slidemem.remembered import remembered
 from slidemem.retention import REPLACED, Statement, statements
 
 _BEFORE: Final = 24  # lines before a correction in which what it corrects is looked for
@@ -35,7 +35,7 @@ def with_marks(lines: Sequence[str]) -> list[str]:
     return [f"{line}{REPLACED}" if at in stale else line for at, line in enumerate(lines)]
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _statement(line: str) -> Statement | None:
     """What a line that is not marked yet states, of several sentences the first; remembered, as each commit asks."""
     return None if line.endswith(REPLACED) else next(iter(statements(line)), None)

@@ -21,12 +21,13 @@ from slidemem.events import Event, Stats
 from slidemem.leaving import Plan, planned
 from slidemem.messages import Message, user
 from slidemem.openai_format import Given, read_openai
+from slidemem.pinned import pin_of
 from slidemem.plan import narrowed, pinned_tokens
 from slidemem.present import mend
 from slidemem.question import question_of
 from slidemem.recollect import recollected
 from slidemem.session import Session, profile_id
-from slidemem.settle import Consolidation, grown, pin_of
+from slidemem.settle import Consolidation, grown
 from slidemem.state import Branch, Pin, recounted
 from slidemem.stores.base import Store
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Final
 
 from slidemem.archive import Archive
 from slidemem.recall import REACH, Document, Matches, Posting
+from slidemem.remembered import remembered
 from slidemem.terms import terms
 
 _APART = 2 * REACH + 1  # places between two lines, so that none stands near another
-
-
-_terms: Final = lru_cache(maxsize=4096)(terms)  # each question looks at the same lines
+_terms = remembered(4096)(terms)  # each question looks at the same lines
 
 
 def lines_of(archive: Archive) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ from slidemem.events import Event
 from slidemem.messages import Message
 from slidemem.openai_format import Given
 from slidemem.plan import pinned_tokens
-from slidemem.retention import Asked
 from slidemem.session import PROFILES, AllFigures, Layouts, Session
 from slidemem.state import Entry, Snapshot
 from slidemem.stores.base import Closing, Records, Store, Transcript, awaited
@@ -35,6 +34,7 @@ from slidemem.stores.url import open_store
 from slidemem.tokens import Tally, TextMeasure, TokenCounter, resolve_counter
 from slidemem.usage import Corrections
 from slidemem.vectors import Embedder, Known, VectorIndex, Vectors, index_of
+from slidemem.wishes import Asked
 from slidemem.worker import candidates, work_off
 
 _LOG = logging.getLogger("slidemem")

@@ -11,14 +11,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from slidemem.clauses import cuts, without_opening
 from slidemem.cues import ALONE, PROMISES, STRONG, TELLS, Cue, cues_at, place, strength
 from slidemem.facts import ABBREVIATIONS, CLOSERS, Fact, facts_at, is_month
 from slidemem.messages import Role
+from slidemem.remembered import remembered
 
 _NO_CUES: Final[Mapping[int, int]] = {}
 _ROLE: Final = re.compile(r"- (system|user|assistant|tool): ")
@@ -37,54 +37,21 @@ _END: Final = re.compile(
 )
 _NUMBERED: Final = frozenset(("no", "nr", "p", "art"))  # abbreviations only before a number
 _ORDINAL, _MONTH = 2, 16  # digits before the full stop of a date such as 17. Juli, and characters of its month
-_QUESTION: Final = ("?", "？", "؟")
+QUESTION_MARKS: Final = ("?", "？", "؟")
 _ASKING: Final = re.compile(  # a question that is typed without its mark
     r"(?:(?:and|but|ok|right|so)[,\s]+){0,3}(?:(?:what|where|who|how)s\b|(?:can|could|do|did|are)\s(?:u|you)\b|is\s(?:it|that)\b"
     r"|(?:wh\w{1,3}|how)\s(?:\w+\s)?(?:is|are|was|were|do|does|did|can|could|should|will|would)\b)[^.!]*\Z",
     re.IGNORECASE,
 )
-_LIMIT: Final = 300  # characters of a sentence
+LONGEST: Final = 300  # characters of a sentence
 _FRAGMENT: Final = 24  # characters and
 _MANY: Final = 12  # clauses of a sentence; one of more is a list
 _TRAILING: Final = " ,;，；–—-"
 _INTRODUCES: Final = (":", "：")  # how a line ends that says what comes, and nothing itself
 _FEW: Final = 3  # words that are no sentence of their own
 _ASKS, _DUMPS = 0.25, 0.1  # what questions, and logs, JSON and code count
-_REMEMBER: Final = re.compile(
-    r"""
-    (?: (?:and|also|but|so|oh|ok|okay|btw|hey)[,\s]+ ){0,3}
-    (?: (?:please|pls)\s+(?:remember|keep\ in\ mind)\b (?!\s+(?:to|me|when|how|what|if)\b)
-      | remember (?:\s+(?:this|that|please))? (?=\s*[:：])
-      | remember \s+this (?=\s*(?:[,.!—–-]|$))
-      | (?:remember|keep\ in\ mind) \s+that\b
-        (?!\s+(?:time|day|night|one|guy|trip|place|moment|story|song|movie|summer|weekend)\b)
-      | (?:(?:please|pls)\s+)? (?:don['’]?t|do\s+not)\s+(?:ever\s+)?forget\b
-      | (?: lembre-se | lembra-te | não\s(?:se\s|te\s)?esque[cç]as? | recuerda | no\s(?:te\s)?olvides
-          | merke?\sdir | vergiss\snicht | n['’]oubliez?\spas | souviens-toi | retiens )
-        (?: \s(?:de\s)?que\b | ,?\s?dass\b | (?=\s*:) )
-      | 请?记住 | 請?記住 | 别忘了 | 別忘了 | याद\sरख\S* )
-    (?: \s+(?:this|that)\b )? [\s:：,，.!—–-]*
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_FORGET: Final = re.compile(
-    r"""
-    (?: (?:and|also|but|so|oh|ok|okay|btw|hey|actually)[,\s]+ ){0,3}
-    (?: (?:(?:please|pls)\s+|you\s+can\s+(?:now\s+)?)? (?:forget|stop\s+remembering)
-        (?:\s+(?:that\b|about\b|what\ i\ said\ about\b|(?=my\b|our\b)))
-      | (?:please\s+|pls\s+)?(?:don['’]?t|do\s+not)\s+remember\s+(?:that|about)\b
-      | esquece\s(?:de\s)?que | olvida\s(?:de\s)?que | vergiss,?\sdass | oublie\sque | 请?忘记 | 别再记
-      | भूल\sजाओ\sकि )
-    [\s:：,，.!—–-]*
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_NOTE: Final = re.compile(r"(?:(?:please|pls)\s+)?note(?:\s+(?:this|that)\b|(?=\s*:))[\s:,]*", re.IGNORECASE)
-_WORD: Final = re.compile(r"\w")
 REPLACED: Final = " (replaced)"  # ends a line whose value a later one corrects
 _STALE: Final = 0.2  # of its worth that counts then
-_MEANT: Final = 0.6  # of the words of what is to be forgotten that its pin has, at least
-_BELOW: Final = 12  # lines below "remember this:" that are taken
 _SPEAKERS: Final = {"user": 4.5, "assistant": 2.0, "tool": 0.5, "system": 0.5}
 _MORE: Final = 0.14  # of its weight that each further number or code of a sentence adds
 _BRIEF: Final = 24  # characters of a statement without a fact that says little by itself; a third without spaces
@@ -107,18 +74,6 @@ _LONGER: Final = re.compile(
     "(?:[^\\W\\d_]|[\u0900-\u0963\u0972-\u0dff]){4,}"
 )  # with the vowel signs of Indic scripts
 _SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
-
-
-class Asked(NamedTuple):
-    """What a message asks a memory to do.
-
-    Attributes:
-        remember: texts to pin.
-        forget: texts whose pins go.
-    """
-
-    remember: tuple[str, ...] = ()
-    forget: tuple[str, ...] = ()
 
 
 class Statement(NamedTuple):
@@ -187,7 +142,7 @@ def states(line: str, cues: tuple[Cue, ...] = ()) -> bool:
     return _standing(line, cues)[0] > 0
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _standing(line: str, cues: tuple[Cue, ...]) -> tuple[float, bool]:
     """Worth of an archive line, and whether it holds a strong cue; remembered, as every read asks again."""
     said = statements(line, cues)
@@ -237,54 +192,6 @@ def sentences(text: str) -> list[str]:
     lines = [(line, _starts(line, 0)) for line in text.splitlines() if line]
     pieces = [line[start:end].strip() for line, starts in lines for start, end in pairwise((*starts, len(line)))]
     return [piece for piece in pieces if piece]
-
-
-def to_remember(text: str) -> list[str]:
-    """What a user asks to remember: an imperative at the start of a sentence, no question, nothing quoted.
-
-    "Remember this: X", "please remember that X", "don't forget X", "Note: X" as a message's first words, and the
-    like in other languages; X may be the next sentence, or the lines below. Not "do you remember X?".
-    """
-    asked: list[str] = []
-    lines = text.splitlines()
-    for at in _own_lines(lines):
-        said = sentences(lines[at])
-        for nth, sentence in enumerate(said):
-            opening = _REMEMBER.match(sentence) or (None if at or nth else _NOTE.match(sentence))
-            if opening:
-                what = sentence[opening.end() :]
-                below = takewhile(str.strip, lines[at + 1 : at + 1 + _BELOW])
-                asked.extend([what] if what else said[nth + 1 : nth + 2] or map(_unmarked, below))
-    return [what for what in asked if _WORD.search(what) and not what.rstrip(CLOSERS).endswith(_QUESTION)]
-
-
-def to_forget(text: str) -> list[str]:
-    """What a user asks to forget: "forget that X", "please forget about X", where a sentence begins; no question."""
-    lines = text.splitlines()
-    said = [sentence for at in _own_lines(lines) for sentence in sentences(lines[at])]
-    asked = [sentence[opening.end() :] for sentence in said if (opening := _FORGET.match(sentence))]
-    return [what for what in asked if stems(what) and not what.rstrip(CLOSERS).endswith(_QUESTION)]
-
-
-def means(asked: str, pinned: str) -> bool:
-    """Whether what a user asks to forget is what is pinned: most of its words are there."""
-    wanted = stems(asked)
-    return len(wanted & stems(pinned)) > _MEANT * len(wanted)
-
-
-def _unmarked(line: str) -> str:
-    return " ".join(sentences(line))[:_LIMIT]
-
-
-def _own_lines(lines: Sequence[str]) -> Iterator[int]:
-    """Places of the lines that are neither code nor quoted."""
-    fenced = False
-    for at, line in enumerate(lines):
-        start = line.lstrip()
-        if start.startswith("```"):
-            fenced = not fenced
-        elif start and not fenced and not start.startswith((">", "#")):
-            yield at
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +266,7 @@ def _share(text: str, *, data: bool) -> float:
     """How much of a statement's worth counts, by its shape."""
     if data:
         return _DUMPS
-    asks = text.rstrip(CLOSERS).endswith(_QUESTION) or _ASKING.match(text)
+    asks = text.rstrip(CLOSERS).endswith(QUESTION_MARKS) or _ASKING.match(text)
     return _ASKS if asks else 1.0
 
 
@@ -378,7 +285,7 @@ def _runs(line: str, starts: Sequence[int], places: Sequence[int]) -> list[tuple
     runs: list[tuple[int, int]] = []
     edges = (*starts, len(line))
     for at in places:
-        if runs and runs[-1][1] == at - 1 and edges[at + 1] - edges[runs[-1][0]] <= _LIMIT:
+        if runs and runs[-1][1] == at - 1 and edges[at + 1] - edges[runs[-1][0]] <= LONGEST:
             first = runs[-1][0]
             if _is_fragment(line, edges[first], edges[at]) or _is_fragment(line, edges[at], edges[at + 1]):
                 runs[-1] = first, at
@@ -398,16 +305,16 @@ def _starts(line: str, start: int) -> list[int]:
     for end in _END.finditer(line, starts[0]):
         if line[end.start()] != "." or not _abbreviates(line, starts[-1], end):
             starts.append(end.end())
-    return starts if len(line) <= _LIMIT else list(_cut(line, starts))
+    return starts if len(line) <= LONGEST else list(_cut(line, starts))
 
 
 def _cut(line: str, starts: Sequence[int]) -> Iterator[int]:
     for start, end in pairwise((*starts, len(line))):
         at = start
         yield at
-        while end - at > _LIMIT:
-            space = line.rfind(" ", at + _LIMIT // 2, at + _LIMIT)
-            at = space + 1 if space >= 0 else at + _LIMIT
+        while end - at > LONGEST:
+            space = line.rfind(" ", at + LONGEST // 2, at + LONGEST)
+            at = space + 1 if space >= 0 else at + LONGEST
             yield at
 
 
@@ -424,7 +331,7 @@ def _is_data(line: str, start: int) -> bool:
     """Whether a line is of a log, JSON or code."""
     if _DUMP.match(line, start):
         return True
-    end = start + _LIMIT
+    end = start + LONGEST
     return _BRACES.search(line, start, end) is not None and _CODED.search(line, start, end) is not None
 
 

@@ -13,13 +13,14 @@ from slidemem.config import Options
 from slidemem.events import Event, Figures
 from slidemem.plan import Layout, lay_out
 from slidemem.quote import Quote
+from slidemem.remembered import forget_texts
 from slidemem.request import SummaryRequest
-from slidemem.retention import Asked
 from slidemem.state import Entry, Pin, Snapshot, is_of_user, of_user, with_profile, with_users_pins
 from slidemem.stores.base import Store, Together
 from slidemem.tokens import Tally
 from slidemem.usage import Corrections
 from slidemem.vectors import Vectors
+from slidemem.wishes import Asked
 
 PROFILES: Final = "slidemem:profile:"  # begins the ids under which stores keep profiles; no session may have one
 
@@ -185,6 +186,7 @@ class Session:
 
     def forget(self) -> None:
         """Drop what this process remembers of the session's texts."""
+        forget_texts()
         self.layouts.drop(self.id)
         self.tally.forget()
         self.figures.forget()

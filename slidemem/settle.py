@@ -22,13 +22,11 @@ from slidemem.events import Event
 from slidemem.leaving import Job, advanced, merge_target, plan_job
 from slidemem.meaning import is_behind
 from slidemem.merge import merge
-from slidemem.messages import digest, user
-from slidemem.openai_format import to_openai
-from slidemem.plan import headed_by, narrowed, pinned_tokens
-from slidemem.present import mend, without_secrets
+from slidemem.pinned import asked_to_remember, forget, put_into_profile, take_back, told_of_the_user
+from slidemem.plan import headed_by, narrowed
+from slidemem.present import without_secrets
 from slidemem.request import SummaryRequest
-from slidemem.retention import Asked, means, to_forget, to_remember
-from slidemem.session import Session, profile_id
+from slidemem.session import Session
 from slidemem.state import (
     Change,
     Entry,
@@ -37,11 +35,9 @@ from slidemem.state import (
     Pin,
     Record,
     Recount,
-    Snapshot,
     Totals,
     of_user,
     recounted,
-    with_profile,
 )
 from slidemem.tokens import Tally
 
@@ -118,9 +114,10 @@ async def commit(session: Session, made: Consolidation) -> bool:
         raise UnknownReference(f"this work is of session {made.session!r:.80}, not of {session.id!r:.80}")
     start, end = made.segment.start, made.segment.end
     async with _released_by_a_fault(session, made.holder):
-        for fact in made.profile:  # first: what is kept though the race is lost was said all the same
-            await session.store.pin(profile_id(session.user or ""), fact)
+        new = await put_into_profile(session, made.profile)  # first: a crash must not lose it
         won = await session.store.commit(session.id, made.revision, made.change)
+        if new and not won:
+            await take_back(session, start, new)
     if not won:
         detail = f"messages {start} to {end - 1}: the session moved on, this work is dropped"
         session.happened(Event("lost_race", session.id, detail, start, end))
@@ -226,7 +223,7 @@ async def _recount(session: Session) -> None:
 async def _consolidation(session: Session, job: Job) -> Consolidation:
     segment = await _segment(session, job)
     record, children, merges = await _merged(session, advanced(job, segment))
-    pins, left_out = _asked_to_remember(session, job)
+    pins, left_out = asked_to_remember(session, job)
     after = replace(job.snapshot, record=record, pins=(*job.snapshot.pins, *pins))
     own, users = ((), tuple(map(of_user, pins))) if session.pins_of_user else (pins, ())
     record = replace(record, overhead_tokens=headed_by(after, session.options, session.tally))
@@ -240,38 +237,8 @@ async def _consolidation(session: Session, job: Job) -> Consolidation:
         change=Change(record, job.covered, (*children, *record.archive.segments), own),
         events=(done, *merges, *left_out),
         tokens_in=job.tokens,
-        profile=(*users, *_told_of_the_user(session, job, after)),
+        profile=(*users, *told_of_the_user(session, job, after)),
     )
-
-
-def _one_line(value: object) -> str:
-    return " ".join(str(value).split())
-
-
-def _told_of_the_user(session: Session, job: Job, snapshot: Snapshot) -> tuple[Pin, ...]:
-    """What a host's function finds in the span about the user, as far as it fits; its fault is told."""
-    if session.extract_facts is None or session.user is None:
-        return ()
-    try:
-        found = session.extract_facts([to_openai(message, portable=True) for message in job.messages])
-        facts = [Pin(_one_line(name), _one_line(value)) for name, value in found.items()]
-    except Exception as fault:  # noqa: BLE001  # a host's
-        session.happened(Event("hook_failed", session.id, f"extract_facts raised {told(fault)}"))
-        return ()
-    fitting: dict[str, Pin] = {}
-    for fact in facts:
-        known = tuple((pin.id, pin.text) for pin in {**fitting, fact.id: fact}.values())
-        after = with_profile(snapshot, known)
-        if (
-            fact.id
-            and fact.text
-            and pinned_tokens(after, session.options, session.tally) <= session.options.archive_tokens
-        ):
-            fitting[fact.id] = fact
-        else:
-            detail = f"no room for {fact.id!r} in the profile"
-            session.happened(Event("pin_left_out", session.id, detail, job.start, job.end))
-    return tuple(fitting.values())
 
 
 class _Asking:
@@ -382,56 +349,3 @@ async def _parent(session: Session, children: Sequence[Segment], target: int) ->
         first_at=first.first_at,
         last_at=last.last_at,
     )
-
-
-def _asked_to_remember(session: Session, job: Job) -> tuple[tuple[Pin, ...], tuple[Event, ...]]:
-    """Pins for what the user asked to remember in the span as far as they fit, and what did not.
-
-    What the user asked to forget later on, in the span or since, is not pinned any more.
-    """
-    fitting: list[Pin] = []
-    left_out: list[Event] = []
-    asked = [(entry, asked_of(session, entry)) for entry in job.snapshot.live if entry.message.role == "user"]
-    forgotten = [(entry.seq, text) for entry, what in asked for text in what.forget]
-    known = {pin.id.strip() for pin in job.snapshot.pins}
-    for entry, text in ((entry, text) for entry, what in asked if entry.seq < job.end for text in what.remember):
-        pin = pin_of(text, entry.seq)
-        if pin.id in known or any(seq > entry.seq and means(gone, text) for seq, gone in forgotten):
-            continue
-        after = replace(job.snapshot, record=job.record, pins=(*job.snapshot.pins, *fitting, pin))
-        if pinned_tokens(after, session.options, session.tally) <= session.options.archive_tokens:
-            fitting.append(pin)
-        else:
-            left_out.append(Event("pin_left_out", session.id, f"no room for {text!r}", entry.seq, entry.seq + 1))
-    return tuple(fitting), tuple(left_out)
-
-
-def asked_of(session: Session, entry: Entry) -> Asked:
-    """What a user's message asks to remember and to forget, redacted."""
-    text = session.redact(entry.shown.text) if session.redact else entry.shown.text
-    more = _own(session, text) or Asked()
-    return Asked((*to_remember(text), *more.remember), (*to_forget(text), *more.forget))
-
-
-def _own(session: Session, text: str) -> Asked | None:
-    """What a host's own function finds asked; its fault is told, and keeps nothing from being done."""
-    try:
-        return session.asked(text) if session.asked else None
-    except Exception as fault:  # noqa: BLE001  # a host's
-        session.happened(Event("hook_failed", session.id, f"asked raised {told(fault)}"))
-        return None
-
-
-async def forget(session: Session, entries: Sequence[Entry]) -> None:
-    """Take away the pins that new messages of the user ask to forget."""
-    said = [asked_of(session, entry).forget for entry in entries if entry.message.role == "user"]
-    wanted = [text for asked in said for text in asked]
-    for pin in (await session.snapshot()).pins if wanted else ():
-        if any(means(text, pin.text) for text in wanted) and await session.unpin(pin.id):
-            session.happened(Event("unpinned", session.id, f"{pin.text!r}, as the user asked"))
-
-
-def pin_of(text: str, source: int | None) -> Pin:
-    """A pin of a text, on one line; the same text gives the same id."""
-    line = mend(user(" ".join(text.split())))
-    return Pin(digest(line)[:12], line.text, source)

@@ -9,12 +9,14 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+from slidemem.remembered import remembered
+
 _MOST: Final = 1_000  # distinct terms of a message
 _ASKED: Final = 256  # distinct terms of a question
+_QUESTIONS: Final = 64  # that are remembered: names of speakers, and what is asked right now
 _LONGEST: Final = 64  # characters of a term
 _READ: Final = 200_000  # characters of a text; what stands behind them is not found by its words
 _STEM: Final = 6  # letters that words of one family share; measured against 5, 7 and the whole word
@@ -108,11 +110,13 @@ def terms(text: str) -> Terms:
     return Terms(counts, length)
 
 
+@remembered(_QUESTIONS)
 def asked(text: str) -> tuple[str, ...]:
-    """The distinct terms of a question, in their order; at most 256."""
+    """The distinct terms of a question, in their order; at most 256. Remembered, as each step of a recall asks."""
     return tuple(islice(terms(text).counts, _ASKED))
 
 
+@remembered(_QUESTIONS)
 def telling(text: str) -> frozenset[str]:
     """Those of a question's terms that say what it is about, without the words of any talk."""
     said = (token for word in _words(text) for token in _TOKEN.findall(word))
@@ -170,7 +174,7 @@ def _cut(word: str) -> tuple[str, ...]:
     return tuple(term for token in _TOKEN.findall(word) for term in _of(token))
 
 
-_known = lru_cache(maxsize=32_768)(_cut)
+_known = remembered(32_768)(_cut)
 
 
 def _of(token: str) -> tuple[str, ...]:

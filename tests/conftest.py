@@ -5,9 +5,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 pytest.register_assert_rewrite("slidemem.contract")
+
+# The same examples in each run, and no clock: how busy a machine is fails no test.
+hypothesis.settings.register_profile("the same each time", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("the same each time")
 
 NO_SERVER = "no server: "
 

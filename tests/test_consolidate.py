@@ -472,7 +472,7 @@ def in_order(lines: list[str], spoken: list[tuple[str, str]]) -> bool:
     return True
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(spans, st.integers(0, 120), st.sampled_from(sorted(COUNTS)))
 def test_an_extract_keeps_its_target(spoken: Any, target: int, counter: str) -> None:
     """Within target for any counter; lines in the order they were said, none twice; always the same."""
@@ -487,7 +487,7 @@ def test_an_extract_keeps_its_target(spoken: Any, target: int, counter: str) -> 
     assert text == ExtractiveConsolidator().summarize(request)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(spans, st.integers(12, 120), st.sampled_from(sorted(COUNTS)))
 def test_a_completed_summary_keeps_its_target(spoken: Any, target: int, counter: str) -> None:
     """Whatever is added to an accepted summary, it stays within target and begins with what was written."""

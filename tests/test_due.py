@@ -685,7 +685,7 @@ def at_once() -> list[tuple[Script, int, bool]]:
     Only those whose calls are answered in full, appended with their results: a call that still waits takes less
     than it does later, so who looks earlier may cut elsewhere.
     """
-    given = [one for one in map(script, range(90)) if is_answered(in_whole_units(one))]
+    given = [one for one in map(script, range(45)) if is_answered(in_whole_units(one))]
     return [(one, *inline(one)) for one in given]
 
 
@@ -699,20 +699,20 @@ def test_the_same_turns_leave_however_late(chance: float, at_once: list[tuple[Sc
     met = [(one.seed, sooner, passed, *later(one, chance)) for one, sooner, passed in at_once]
 
     assert [] == [(seed, sooner, late) for seed, sooner, passed, late, _ in met if sooner != late and not passed]
-    assert len(met) >= 60
-    assert sum(sooner != late for _, sooner, _, late, _ in met) <= 3
-    assert sum(late > 0 for *_, late, _ in met) >= 50
-    assert sum(steps > 1 for *_, steps in met) >= (30 if chance else 0)
+    assert len(met) >= 30
+    assert sum(sooner != late for _, sooner, _, late, _ in met) <= 2
+    assert sum(late > 0 for *_, late, _ in met) >= 25
+    assert sum(steps > 1 for *_, steps in met) >= (15 if chance else 0)
 
 
 def test_the_same_turns_leave_where_segments_cost_nothing() -> None:
     """Without archive text no cut is passed over, and every conversation comes to the same boundary."""
-    given = [one for one in map(script, range(100, 180)) if is_answered(in_whole_units(one))]
+    given = [one for one in map(script, range(100, 140)) if is_answered(in_whole_units(one))]
 
     met = [(one.seed, inline(one, consolidator=None)[0], later(one, 0.15, consolidator=None)[0]) for one in given]
 
     assert [] == [(seed, sooner, late) for seed, sooner, late in met if sooner != late]
-    assert len(met) >= 50
+    assert len(met) >= 25
 
 
 # ------------------------------------------------------------------ where a segment comes from

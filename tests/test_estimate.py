@@ -141,7 +141,6 @@ class TestAccuracy:
 
 class TestAnyText:
     @given(text=TEXTS)
-    @settings(derandomize=True, deadline=None)
     def test_counts(self, text: str) -> None:
         """Any text, with lone surrogates and NUL, has a whole number of tokens: 0 when empty, else at least 1."""
         tokens = estimate_tokens(text)
@@ -151,7 +150,7 @@ class TestAnyText:
         assert text or tokens == 0
 
     @given(first=TEXTS, second=TEXTS)
-    @settings(derandomize=True, deadline=None, max_examples=400)
+    @settings(max_examples=400)
     def test_adds_up(self, first: str, second: str) -> None:
         """Two texts joined cost at most what both cost, and a small constant."""
         apart = estimate_tokens(first) + estimate_tokens(second)
@@ -159,7 +158,7 @@ class TestAnyText:
         assert estimate_tokens(first + second) <= apart + CONSTANT
 
     @given(first=TEXTS, second=TEXTS, times=st.integers(1, 60))
-    @settings(derandomize=True, deadline=None, max_examples=200)
+    @settings(max_examples=200)
     def test_adds_up_when_long(self, first: str, second: str, times: int) -> None:
         """The constant does not grow with the texts."""
         first, second = first * times, second * times
@@ -168,7 +167,6 @@ class TestAnyText:
         assert estimate_tokens(first + second) <= apart + CONSTANT
 
     @given(text=TEXTS)
-    @settings(derandomize=True, deadline=None)
     def test_deterministic(self, text: str) -> None:
         """A price that was kept is the price that is worked out."""
         first = estimate_tokens(text)

@@ -141,7 +141,7 @@ lines_ = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     lines_, st.lists(st.just("Pinned: gate 4471"), max_size=2), st.integers(0, 400), st.sampled_from(sorted(COUNTS))
 )

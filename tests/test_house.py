@@ -23,6 +23,7 @@ PURE = [
         "state",
         "archive",
         "retention",
+        "wishes",
         "head",
         "merge",
         "facts",

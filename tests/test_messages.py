@@ -713,7 +713,7 @@ dicts = st.builds(
 )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(dicts)
 def test_any_dict_comes_back(data: Data) -> None:
     """Any message comes back exactly, straight and through storage, and a marked one says the same."""

@@ -234,7 +234,7 @@ any_message = st.builds(
 )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(any_message)
 def test_a_mended_message_is_sound(message: Message) -> None:
     """Any message is mended to something that UTF-8 can hold, that says something, and whose calls are objects."""
@@ -406,7 +406,7 @@ def test_a_text_is_shortened(whole: str, length: int, expected: str) -> None:
     assert expected == shorten(whole, length)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 3_000), st.integers(0, 3_000))
 def test_a_mark_tells_the_truth(size: int, length: int) -> None:
     """A shortened text is shorter, starts and ends like the whole, and the mark says what is missing."""
@@ -746,7 +746,7 @@ members = st.lists(
 )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(members, st.integers(0, 6_000), st.sampled_from([0, 30, 1_000]))
 def test_a_cut_is_as_long_as_fits(messages: list[Message], limit: int, price: int) -> None:
     """The result fits; one that was cut clearly less would not have, and media do not give way without need."""

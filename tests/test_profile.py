@@ -12,8 +12,8 @@ import pytest
 
 from slidemem import Asked, ConversationMemory, Event, MemoryStore, SlideMem, SQLiteStore
 from slidemem.errors import ConfigurationError, InvalidMessage, PinBudgetError
-from slidemem.retention import means, to_forget
 from slidemem.stores.joined import JoinedStore
+from slidemem.wishes import means, to_forget
 
 
 def words(text: str) -> int:
@@ -410,6 +410,25 @@ def test_facts_of_a_span_go_into_the_profile(mem: SlideMem) -> None:
     other = mem.session("b", user_id="alice")
     say(other, "hello")
     assert "city: Pune\nage: 41" in other.context().head
+
+
+def test_facts_of_a_lost_race_stay(mem: SlideMem) -> None:
+    """Another worker archived the span, so what it tells of the user is true all the same."""
+    own = SlideMem(max_tokens=300, counter=words, store=mem.store, mode="manual", extract_facts=found)
+    chat = own.session("a", user_id="alice")
+    chat.profile.set("age", "41")
+    say(chat, "my city is Pune, and my age is 41")
+    chatter(chat)
+    one, other = chat.due(), chat.due()
+    assert one is not None
+    assert other is not None
+    first, second = one.run(), other.run()
+    chat.commit(first)
+    chat.profile.remove("city")
+
+    assert not chat.commit(second)
+
+    assert {"age": "41", "city": "Pune"} == chat.profile.all()
 
 
 def test_nobodys_span_is_not_searched() -> None:

@@ -408,7 +408,7 @@ SAID = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     quotes=st.lists(SAID, max_size=12, unique_by=lambda quote: quote.seq),
     limit=st.integers(0, 400),

@@ -229,7 +229,7 @@ def slid(turns: list[list[int]], room: int) -> list[int]:
     return [cost for turn in turns for cost in turn]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 30),
     st.lists(st.lists(st.integers(5, 60), min_size=2, max_size=5), min_size=1, max_size=12),

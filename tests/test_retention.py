@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slidemem.facts import Fact
-from slidemem.retention import facts, held, importance, sentences, statements, to_remember
+from slidemem.retention import facts, held, importance, sentences, statements
+from slidemem.wishes import to_remember
 
 LONG = 200_000  # characters
 PATIENCE = 5.0  # seconds for them; what is linear takes less than one

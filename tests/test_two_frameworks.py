@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from llama_index.core.base.llms.types import (
     ThinkingBlock,
     ToolCallBlock,
 )
+from sv_places import Place
 
 from langchain_slidemem import LangChainCodec, SlidingChatMessageHistory
 from llamaindex_slidemem import SlidingChatMemoryBuffer
@@ -31,17 +33,19 @@ HEADED = "<earlier-conversation>"
 SHARED = {"archive_share": 0.3, "media_tokens": {"image": 20}}
 
 
-@pytest.fixture(params=["memory", "file", "in memory", "joined"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+@pytest.fixture(params=["memory", "file", "in memory", "joined", "postgres", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """Every store there is."""
-    if request.param == "file":
-        return SQLiteStore(tmp_path / "chat.db")
-    if request.param == "in memory":
-        return SQLiteStore()
-    if request.param == "joined":
+    if request.param in {"postgres", "redis"}:
+        place = Place(request.param)
+        yield place.store()
+        place.close()
+    elif request.param == "joined":
         apart = {"transcript": MemoryStore(), "records": SQLiteStore(tmp_path / "records.db")}
-        return SlideMem(max_tokens=LIMIT, counter="approximate", **apart).store
-    return MemoryStore()
+        yield SlideMem(max_tokens=LIMIT, counter="approximate", **apart).store
+    else:
+        made = {"file": lambda: SQLiteStore(tmp_path / "chat.db"), "in memory": SQLiteStore, "memory": MemoryStore}
+        yield made[request.param]()
 
 
 def by_words(text: str) -> list[str]:

@@ -8,6 +8,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,14 @@ from langchain_core.messages import (
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 from lc_agents import MODES, Scripted, config, look_up, run, say, tokens
 from lc_scripted import faults
 from pydantic import BaseModel, Field
+from sv_places import POSTGRES, Place
+from sv_places import run as run_statement
 
 from langchain_slidemem import ChatModelConsolidator
 from langchain_slidemem.middleware import SlidingMemoryMiddleware
@@ -343,17 +347,29 @@ def test_a_summariser_that_is_awaited(fresh: str) -> None:
 # ------------------------------------------------------------------ where the record lives
 
 
-def test_a_checkpointer_on_a_file_keeps_the_record(fresh: str, tmp_path: Path) -> None:
+@pytest.fixture(params=["a file", "a server"])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Any]]:
+    """Opens a checkpointer anew on what an earlier one wrote."""
+    if request.param == "a file":
+        yield lambda: SqliteSaver.from_conn_string(str(tmp_path / "graph.db"))
+        return
+    schema = Place("postgres").fresh()
+    run_statement(f"CREATE SCHEMA {schema}")
+    yield lambda: PostgresSaver.from_conn_string(f"{POSTGRES}?options=-csearch_path%3D{schema}")
+    run_statement(f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+
+
+def test_a_checkpointer_keeps_the_record(fresh: str, saver: Callable[[], Any]) -> None:
     """Another process's agent goes on with the archive, and summarises nothing again."""
     spans: list[Any] = []
     for start in (0, 40):
-        file = sqlite3.connect(tmp_path / "graph.db", check_same_thread=False)
         model = Scripted()
-        built = agent(model, memory(summarizer=summarised(spans)), saver=SqliteSaver(file))
-        for n in range(start, start + 40):
-            say(built, f"Please book seat {n}A, " + "word " * 12, fresh)
-        said, covered = state(built, fresh)["messages"], boundary(built, fresh)
-        file.close()
+        with saver() as opened:
+            opened.setup()
+            built = agent(model, memory(summarizer=summarised(spans)), saver=opened)
+            for n in range(start, start + 40):
+                say(built, f"Please book seat {n}A, " + "word " * 12, fresh)
+            said, covered = state(built, fresh)["messages"], boundary(built, fresh)
 
     assert (160, covered) == (len(said), sum(map(len, set(spans))))
     assert "Booked so far" in model.seen[0][1].text
@@ -363,7 +379,7 @@ def test_a_process_that_is_killed_is_resumed(fresh: str, tmp_path: Path) -> None
     """A run that is killed in the middle of its tools goes on where it was, task and archive in its requests."""
     code = f"""
 import os, signal, sqlite3, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1] / "servers")]!r}
 from test_lc_middleware import *
 class Killed(Scripted):
     def answer(self, messages):

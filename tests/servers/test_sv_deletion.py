@@ -129,6 +129,42 @@ def test_a_session_that_moved_here_is_deleted_with_its_user(kept: Kept) -> None:
     assert not found(kept, "zebra")
 
 
+@pytest.mark.parametrize("when", ["while it is written", "while it is kept"])
+def test_what_is_in_flight_tells_nothing_of_a_deleted_user(kept: Kept, when: str) -> None:
+    """A summary that was begun before the deletion leaves no fact and no pin in the profile, whenever it ends."""
+    mem = SlideMem(
+        max_tokens=120,
+        counter=lambda text: len(text.split()),
+        store=kept.store,
+        mode="manual",
+        pin_scope="user",
+        extract_facts=lambda messages: {"zebrafact": "zebra"},
+    )
+    chat = mem.session("zebra-1", user_id="zebraann")
+    chat.append({"role": "user", "content": "Remember that zebras drink tea."})
+    for at in range(12):
+        chat.append({"role": "user", "content": f"zebra {at}" + " word" * 8})
+    job = chat.due()
+    made = job and job.run()
+    assert made is not None
+    assert {"zebrafact"} < {pin.id for pin in made.profile}
+    commit = kept.store.commit
+
+    async def deleted_first(session: str, *given: Any) -> bool:
+        mem.delete_user("zebraann")
+        return bool(await commit(session, *given))
+
+    with pytest.MonkeyPatch.context() as patch:
+        if when == "while it is written":
+            mem.delete_user("zebraann")
+        else:
+            patch.setattr(kept.store, "commit", deleted_first)
+        assert not chat.commit(made)
+
+    assert {} == chat.profile.all()
+    assert not found(kept, "zebra")
+
+
 def test_a_cleared_session_leaves_nothing(kept: Kept) -> None:
     """Its texts, terms and ids are nowhere; the profile of its user is."""
     mem = memory(kept.store)

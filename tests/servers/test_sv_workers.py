@@ -222,6 +222,7 @@ class PrivateRedis:
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603  # our own
         ping = ["redis-cli", "-p", str(self.port), "ping"]
         while b"PONG" not in subprocess.run(ping, capture_output=True, check=False).stdout:  # noqa: S603  # our own
+            assert self.process.poll() is None, f"redis-server ended with {self.process.poll()}"
             time.sleep(0.02)
 
     def stop(self) -> None:
