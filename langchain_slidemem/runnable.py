@@ -17,6 +17,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_con
 from pydantic import RootModel, create_model
 
 from langchain_slidemem.heard import added
+from langchain_slidemem.placeholders import check_placeholder
 from langchain_slidemem.turn import Keys, Memory, Turn, check_memory, history_of
 from slidemem import ConfigurationError
 
@@ -57,13 +58,16 @@ def with_sliding_memory(  # noqa: PLR0913  # those of LangChain's runnable with 
             for a second try, and stands once.
 
     Raises:
-        ConfigurationError: the memory is neither, or a key is missing.
+        ConfigurationError: the memory is neither, a key is missing, or the prompt at the head of a chain has no
+            placeholder for what is remembered.
     """
     if history_messages_key is not None and input_messages_key is None:
         raise ConfigurationError("history_messages_key needs input_messages_key: one dict holds both")
     check_memory(memory)
+    bound = coerce_to_runnable(runnable)
+    check_placeholder(bound, input_messages_key, history_messages_key)
     return RunnableWithSlidingMemory(
-        coerce_to_runnable(runnable),
+        bound,
         memory,
         Keys(input_messages_key, output_messages_key, history_messages_key),
         tuple(history_factory_config or (_SESSION,)),
