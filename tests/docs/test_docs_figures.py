@@ -6,12 +6,10 @@ import json
 import re
 
 import pytest
-from pages import ROOT, text
+from compared import PEERS, short, with_short
+from pages import text
 
 from slidemem.cli import main
-
-BETWEEN = re.compile(r"<!-- short -->\n(.*?)<!-- /short -->", re.DOTALL)
-PEERS = ROOT / "benchmarks" / "results" / "peers.md"
 
 
 @pytest.mark.parametrize("budget", [2_000, 4_000, 8_000, 16_000])
@@ -36,8 +34,15 @@ def test_tuning_tells_the_figures_of_the_demo(budget: int, capsys: pytest.Captur
 
 def test_the_readme_compares_as_the_benchmark_does() -> None:
     """Between the marks stands the short table of the benchmark's results, and nothing before there are any."""
-    measured = BETWEEN.search(PEERS.read_text(encoding="utf-8")) if PEERS.exists() else None
-    shown = BETWEEN.search(text("README.md"))
+    measured = short(PEERS.read_text(encoding="utf-8")) if PEERS.exists() else ""
 
-    assert shown is not None
-    assert (measured[1] if measured else "") == shown[1]
+    assert measured == short(text("README.md"))
+
+
+def test_another_table_takes_the_place_of_the_last() -> None:
+    """What stands around the marks stays; a document without marks is told of."""
+    page = "# Page\n\n<!-- short -->\n| 1 |\n<!-- /short -->\nafter\n"
+
+    assert page.replace("| 1 |\n", "| 2\\0 |\n") == with_short(page, "| 2\\0 |\n")
+    with pytest.raises(LookupError, match="short"):
+        short("# Page\n")
