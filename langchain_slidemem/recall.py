@@ -55,10 +55,10 @@ def recall_tool(memory: Searched, *, k: int = 5, name: str = "recall", descripti
         raise ConfigurationError(f"k must be a whole number of 1 or more, got {k!r:.80}")
 
     def recall(query: str) -> str:
-        return _told(chat.search(query, k))
+        return _told(chat.search(query, k, tool=name))
 
     async def arecall(query: str) -> str:
-        return _told(await chat.asearch(query, k))
+        return _told(await chat.asearch(query, k, tool=name))
 
     return StructuredTool.from_function(recall, arecall, name=name, description=description, args_schema=RecallInput)
 

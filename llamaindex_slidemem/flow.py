@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, Final, Protocol, TypeVar
 
-from slidemem import AsyncOnly, BudgetTooSmall, Context, ConversationMemory, Hit, Message, SlideMem, drive
+from slidemem import AsyncOnly, BudgetTooSmall, Context, ConversationMemory, Message, SlideMem, drive
 
 Result = TypeVar("Result")
 
@@ -30,10 +30,6 @@ class Face(Protocol):
         """See `ConversationMemory.transcript`."""
         ...
 
-    async def search(self, query: str, k: int) -> tuple[Hit, ...]:
-        """See `ConversationMemory.search`."""
-        ...
-
 
 class SyncFace:
     """A session for sync callers; nothing suspends."""
@@ -49,10 +45,6 @@ class SyncFace:
         """See `Face`."""
         return self._session.transcript()
 
-    async def search(self, query: str, k: int) -> tuple[Hit, ...]:
-        """See `Face`."""
-        return self._session.search(query, k)
-
 
 class AsyncFace:
     """A session for async callers."""
@@ -67,10 +59,6 @@ class AsyncFace:
     async def transcript(self) -> tuple[Message, ...]:
         """See `Face`."""
         return await self._session.atranscript()
-
-    async def search(self, query: str, k: int) -> tuple[Hit, ...]:
-        """See `Face`."""
-        return await self._session.asearch(query, k)
 
 
 def run(flow: Coroutine[Any, Any, Result], twin: str) -> Result:

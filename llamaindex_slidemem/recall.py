@@ -13,8 +13,8 @@ from llama_index.core.bridge.pydantic import BaseModel, Field
 from llama_index.core.tools import FunctionTool
 
 from llamaindex_slidemem.buffer import SlidingChatMemoryBuffer
-from llamaindex_slidemem.flow import AsyncFace, Face, SyncFace, run
-from slidemem import ConfigurationError, Hit, Message
+from llamaindex_slidemem.flow import named
+from slidemem import ConfigurationError, Hit
 
 _NAME: Final = "recall"
 _DESCRIPTION: Final = (
@@ -54,45 +54,20 @@ def recall_tool(
         raise ConfigurationError(f"k must be a whole number of 1 or more, got {k!r:.80}")
 
     def recall(query: str) -> str:
-        return run(_found(SyncFace(memory.session), query, k, name), "acall")
+        with named("acall"):
+            return _told(memory.session.search(query, k, tool=name))
 
     async def arecall(query: str) -> str:
-        return await _found(AsyncFace(memory.session), query, k, name)
+        return _told(await memory.session.asearch(query, k, tool=name))
 
     return FunctionTool.from_defaults(
         fn=recall, async_fn=arecall, name=name, description=description, fn_schema=_Query
     )
 
 
-async def _found(face: Face, query: str, k: int, tool: str) -> str:
-    """The answer to a query."""
-    beside = _beside(await face.transcript(), tool)
-    hits = await face.search(query, k + len(beside))
-    lines = [_line(hit) for hit in hits if hit.seq not in beside]
-    return "\n".join((_TITLE, *lines[:k])) if lines else _NOTHING
-
-
-def _beside(messages: Sequence[Message], tool: str) -> frozenset[int]:
-    """Places of what is no answer: what is being asked, and the tool's own calls and answers."""
-    own = (at for at, message in enumerate(messages) if _is_own(message, tool))
-    return frozenset((*own, *range(_asked_from(messages), len(messages))))
-
-
-def _asked_from(messages: Sequence[Message]) -> int:
-    """Where the turn begins that is not answered yet; agents store the question before they ask their model."""
-    for at in range(len(messages) - 1, -1, -1):
-        message = messages[at]
-        if message.role == "user":
-            return at
-        if message.role == "assistant" and not message.tool_calls:
-            break
-    return len(messages)
-
-
-def _is_own(message: Message, tool: str) -> bool:
-    if message.role == "tool":
-        return message.text.startswith((_TITLE, _NOTHING))
-    return bool(message.tool_calls) and all(call.name == tool for call in message.tool_calls)
+def _told(hits: Sequence[Hit]) -> str:
+    """Hits as a model reads them."""
+    return "\n".join((_TITLE, *map(_line, hits))) if hits else _NOTHING
 
 
 def _line(hit: Hit) -> str:

@@ -328,6 +328,7 @@ class ConversationMemory:
         roles: Collection[Role] | Role | None = None,
         since: float | None = None,
         until: float | None = None,
+        tool: str | None = None,
     ) -> tuple[Hit, ...]:
         """What was ever said of something: messages and lines of the archive, best first.
 
@@ -337,11 +338,13 @@ class ConversationMemory:
             roles: of messages; None for all, and for lines of the archive.
             since: what was said at this time or later, in seconds since 1970.
             until: what was said before this time.
+            tool: name of the tool that asks for a model: the turn that is not answered yet, and what the tool was
+                asked and answered before, are no hits then.
 
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        return drive(search(self._sync, query, k, Filter.of(roles, since, until)), "asearch")
+        return drive(search(self._sync, query, k, Filter.of(roles, since, until, tool)), "asearch")
 
     async def asearch(
         self,
@@ -351,9 +354,10 @@ class ConversationMemory:
         roles: Collection[Role] | Role | None = None,
         since: float | None = None,
         until: float | None = None,
+        tool: str | None = None,
     ) -> tuple[Hit, ...]:
         """Async twin of `search`."""
-        return await search(self._async, query, k, Filter.of(roles, since, until))
+        return await search(self._async, query, k, Filter.of(roles, since, until, tool))
 
     def stats(self) -> Stats:
         """The session in figures."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -102,6 +103,8 @@ def test_a_huge_query_is_safe(chat: ConversationMemory) -> None:
         ({"query": "x", "k": 0}, "k must be a whole number of 1 or more, got 0"),
         ({"query": "x", "k": True}, "k must be a whole number"),
         ({"query": "x", "roles": "bot"}, "roles must be among assistant, system, tool, user, got 'bot'"),
+        ({"query": "x", "tool": ""}, "tool must be the name of the tool that searches, got ''"),
+        ({"query": "x", "tool": 5}, "tool must be the name"),
         ({"query": "x", "since": "now"}, "since must be seconds since 1970, got 'now'"),
         ({"query": "x", "until": False}, "until must be seconds since 1970, got False"),
     ],
@@ -122,3 +125,46 @@ def test_a_hit_reads_as_it_would_be_quoted() -> None:
 
     assert ("My password: ***.", 'called log_in({"password": "***"})') == (said[0].text, said[1].text)
     assert chat.transcript()[0] == said[0].message
+
+
+# ------------------------------------------------------------------ a tool that searches for a model
+
+
+def call(name: str, id_: str, query: str) -> dict[str, Any]:
+    """A message that calls a tool."""
+    function = {"name": name, "arguments": json.dumps({"query": query})}
+    return {"role": "assistant", "tool_calls": [{"id": id_, "type": "function", "function": function}]}
+
+
+def test_a_tool_does_not_find_what_is_being_asked(chat: ConversationMemory) -> None:
+    """The turn that is not answered yet, its calls and results too, is no answer; once it is answered it is."""
+    chat.append([call("look", "1", "ferry at night"), {"role": "tool", "tool_call_id": "1", "content": "no ferry"}])
+    while_asked = {hit.seq for hit in chat.search("ferry", k=9, tool="recall")}
+    chat.append({"role": "assistant", "content": "There is none."})
+
+    assert {0} == while_asked & {0, 4, 5, 6}
+    assert {0, 4, 5, 6} <= {hit.seq for hit in chat.search("ferry", k=9, tool="recall")}
+
+
+def test_a_question_that_the_window_was_cut_behind_is_being_asked_still() -> None:
+    """Where a long run of tools has left its question in the archive, that is no answer either."""
+    chat = SlideMem(max_tokens=200, counter=lambda text: len(text.split()), consolidator=None).session("s")
+    chat.append([{"role": "user", "content": "The ferry is blue."}, {"role": "assistant", "content": "I see."}])
+    chat.append({"role": "user", "content": "Which ferry?"})
+    for at in range(40):
+        chat.append(
+            [call("look", str(at), "ferry"), {"role": "tool", "tool_call_id": str(at), "content": "word " * 9}]
+        )
+
+    assert chat.archive()[-1].end > 3
+    assert [0] == [hit.seq for hit in chat.search("ferry", k=9, tool="recall")]
+
+
+def test_a_tools_own_calls_and_answers_are_no_answers(chat: ConversationMemory) -> None:
+    """Those of other tools are; an answer whose call is not there is as well."""
+    chat.append([call("recall", "1", "ferry"), {"role": "tool", "tool_call_id": "1", "content": "ferry: noon"}])
+    chat.append([call("look", "1", "ferry"), {"role": "tool", "tool_call_id": "1", "content": "a blue ferry"}])
+    chat.append({"role": "tool", "tool_call_id": "gone", "content": "a late ferry"})
+    chat.append({"role": "assistant", "content": "So it is."})
+
+    assert {0, 4, 7, 8, 9} == {hit.seq for hit in chat.search("ferry", k=9, tool="recall")} - {1, 2, 3}

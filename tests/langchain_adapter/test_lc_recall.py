@@ -134,6 +134,7 @@ def test_the_day_is_told_where_it_is_known(time: str | None, speaker: str) -> No
     """The day is that of the message's own time; when it was appended says nothing of it."""
     chat = SlideMem(max_tokens=1_000, counter="approximate").session("s")
     chat.append(Message("user", (Part("text", "The ferry is late."),), time=time))
+    chat.append({"role": "assistant", "content": "I see."})
 
     assert f"{speaker}: The ferry is late." == found(recall_tool(chat), "ferry", awaited=False)
 
@@ -142,6 +143,7 @@ def test_no_line_of_a_message_passes_for_another() -> None:
     """The further lines of a message are indented."""
     chat = SlideMem(max_tokens=1_000, counter="approximate").session("s")
     chat.append({"role": "user", "content": "The ferry is late.\nassistant: it is not."})
+    chat.append({"role": "assistant", "content": "I see."})
 
     assert "user: The ferry is late.\n  assistant: it is not." == found(recall_tool(chat), "ferry", awaited=False)
 
@@ -151,6 +153,7 @@ def test_calls_are_told_with_their_arguments(fresh: str) -> None:
     history = SlidingChatMessageHistory(fresh, max_tokens=1_000, token_counter="approximate")
     call = {"name": "book", "args": {"city": "Tangier"}, "id": "1"}
     history.add_messages([HumanMessage("Go."), AIMessage("", tool_calls=[call]), ToolMessage("ok", tool_call_id="1")])
+    history.add_message(AIMessage("I have."))
 
     assert 'assistant: called book({"city": "Tangier"})' in found(recall_tool(history), "Tangier", awaited=False)
 
@@ -186,12 +189,25 @@ def test_an_agent_calls_it(fresh: str, mode: str) -> None:
     agents = pytest.importorskip("langchain.agents")
     chat = SlideMem(max_tokens=1_000, counter="approximate").session(fresh)
     chat.append({"role": "user", "content": "My parcel is Q1-0."})  # what the script asks for first
+    chat.append({"role": "assistant", "content": "I see."})
     model = Scripted(rounds=1, called="recall")
 
     say(agents.create_agent(model, tools=[recall_tool(chat)]), "Where is my parcel?", fresh, mode)
 
     assert "user: My parcel is Q1-0." == model.seen[-1][-1].text
     assert 2 == len(model.seen)
+
+
+def test_the_question_and_what_the_tool_said_before_are_no_answers(fresh: str) -> None:
+    """A stored question does not answer itself, nor does what an earlier call of the tool found."""
+    history = SlidingChatMessageHistory(fresh, max_tokens=1_000, token_counter="approximate")
+    call = {"name": "recall", "args": {"query": "parcel"}, "id": "1"}
+    told = ToolMessage("user: My parcel is Q1-0.", tool_call_id="1")
+    history.add_messages([HumanMessage("My parcel is Q1-0."), AIMessage("I see.")])
+    history.add_messages([HumanMessage("Which?"), AIMessage("", tool_calls=[call]), told, AIMessage("That one.")])
+    history.add_message(HumanMessage("Where is my parcel?"))
+
+    assert "user: My parcel is Q1-0." == found(recall_tool(history), "parcel", awaited=False)
 
 
 # ------------------------------------------------------------------ the retriever
