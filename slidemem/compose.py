@@ -91,6 +91,11 @@ class Context:
         """The messages as new OpenAI chat-completions dicts."""
         return [to_openai(message, portable=True) for message in self.messages]
 
+    def _repr_html_(self) -> str:
+        from slidemem.show.html import context_html, safely  # noqa: PLC0415  # only who looks needs it
+
+        return safely(lambda: context_html(self))
+
 
 @dataclass(frozen=True, slots=True)
 class Composition:
