@@ -84,7 +84,7 @@ clean:
 	@touch $@
 
 .venv/.test: .venv/.demo
-	$(PIP) install --group test --group agents --group clients
+	$(PIP) install --group test --group agents --group clients --group notebooks
 	@touch $@
 
 .venv-oldest/.made: $(SOURCES)

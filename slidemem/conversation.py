@@ -28,6 +28,7 @@ from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from rich.console import Console, ConsoleOptions, RenderableType
 
 
@@ -52,9 +53,7 @@ class ConversationMemory:
         return f"ConversationMemory({self.session_id!r:.80})"
 
     def _repr_html_(self) -> str:
-        from slidemem.show.session_html import session_html  # noqa: PLC0415  # only who looks needs it
-
-        return session_html(self.session_id, self.overview)
+        return self.to_html()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         from slidemem.show.terminal import session_parts  # noqa: PLC0415  # needs an extra
@@ -392,6 +391,28 @@ class ConversationMemory:
     async def aoverview(self) -> Overview:
         """Async twin of `overview`."""
         return await overview.overview(self._async)
+
+    def to_html(self) -> str:
+        """The overview as a piece of a page, as a notebook shows it; a sentence where it cannot be had."""
+        from slidemem.show.session_html import session_html  # noqa: PLC0415  # only who looks needs it
+
+        return session_html(self.session_id, self.overview)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the newest contexts that were read in this process: tokens by zone, the budget, consolidations.
+
+        Args:
+            axes: matplotlib's, where to draw; None draws a figure of its own.
+
+        Returns:
+            The axes, to be changed further.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from slidemem.show.plot import zones  # noqa: PLC0415  # needs an extra
+
+        return zones(tuple(self._sync.figures.readings), axes)
 
     def export(self) -> dict[str, Any]:
         """The whole session as one JSON object, to be read by eye, kept, and restored by `SlideMem.restore`."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from itertools import takewhile
 from operator import eq
-from typing import Literal
+from typing import Final, Literal
 
 from slidemem.archive import Segment
-from slidemem.compose import Context
+from slidemem.compose import Context, Zones
 from slidemem.costs import Money, Used
 from slidemem.messages import Message, digest
+
+READINGS: Final = 256  # that are remembered of a session
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,27 @@ class Event:
     segment: Segment | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A context that was handed out, in figures.
+
+    Attributes:
+        index: messages in the transcript, with those about to be sent.
+        zones: tokens by zone.
+        usable: tokens that there were.
+        covered: messages that the archive stood for.
+    """
+
+    index: int
+    zones: Zones
+    usable: int
+    covered: int
+
+
+def _newest() -> deque[Reading]:
+    return deque(maxlen=READINGS)
+
+
 @dataclass(slots=True)
 class Figures:
     """Running figures of one session, in one memory of this process.
@@ -78,6 +102,7 @@ class Figures:
         everything: tokens of all contexts, had each held the whole conversation.
         everything_reused: of those, tokens that the one before began with.
         crowded: whether it was told that little is left for the conversation.
+        readings: the newest contexts that were handed out.
     """
 
     consolidations: int = 0
@@ -95,6 +120,7 @@ class Figures:
     everything: int = 0
     everything_reused: int = 0
     crowded: bool = False
+    readings: deque[Reading] = field(default_factory=_newest, repr=False)
     _whole: int = 0
     _last: tuple[Message, ...] = field(default=(), repr=False)
 
@@ -137,14 +163,18 @@ class Figures:
     def forget(self) -> None:
         """Drop the last context."""
         self._last, self._whole = (), 0
+        self.readings.clear()
 
-    def see(self, context: Context, live: int) -> None:
+    def see(self, context: Context, live: int, index: int) -> None:
         """Add a context that was handed out.
 
         Args:
             context: the context.
             live: tokens of the live messages, whole.
+            index: messages in the transcript, with those about to be sent.
         """
+        receipt = context.receipt
+        self.readings.append(Reading(index, context.zones, receipt.usable, receipt.covered))
         whole = self.tokens_in + live + context.zones.system
         self.everything += whole
         self.everything_reused += min(self._whole, whole)

@@ -599,15 +599,15 @@ def test_a_session_prints_its_context_archive_and_figures() -> None:
     session = SlideMem(max_tokens=2000, counter=len, clock=lambda: 0.0).session("s")
     for turn in range(30):
         session.append([said("user", f"question {turn}"), said("assistant", f"It costs {turn + 100} EUR, {NASTY}")])
-    text = printed(session)
     context = session.context()
+    text = printed(session, 200)
 
     assert f"Session s: {context.tokens:,} of 2,000 tokens" in text
     assert f"archive {context.zones.archive:,}" in text
     assert SHOWN in text
     assert f"messages 0 to {session.archive()[0].end - 1}: " in text
     assert "The transcript has 60 messages" in text
-    assert text == printed(session.overview())
+    assert text == printed(session.overview(), 200)
 
 
 def test_a_context_prints_itself(capsys: pytest.CaptureFixture[str]) -> None:
@@ -635,5 +635,7 @@ def test_a_session_that_cannot_be_looked_at_prints_a_sentence() -> None:
     SlideMem(max_tokens=2000, counter=len, store=store).session("s").append(said("user", "word " * 300))
     small = SlideMem(max_tokens=2, counter=len, store=store).session("s")
 
-    assert "it cannot be shown: OSError('gone')" in printed(SlideMem(max_tokens=9, store=Broken()).session("s"))
+    assert "it cannot be shown: OSError('gone')" in printed(
+        SlideMem(max_tokens=9, counter=len, store=Broken()).session("s")
+    )
     assert "takes 3 tokens and 2 are usable" in printed(small)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -174,7 +175,7 @@ def test_dates_that_no_calendar_has_are_no_dates() -> None:
 # ------------------------------------------------------------------ what it must not do
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=200) | st.sampled_from([NASTY, "</pre>" * 300]))
 def test_text_is_text(text: str) -> None:
     """Whatever is said in any place, the page has the elements that it has for harmless words, and each is closed."""
@@ -309,6 +310,7 @@ def test_many_segments_are_shown_in_part() -> None:
     covered = sum(one.more + len(one.sources) for one in looked)
 
     assert len(looked) <= 40
+    assert "3 older segments not shown" in replace(overview, older=3)._repr_html_()
     assert chat.stats().covered_messages == covered
 
 
