@@ -165,13 +165,6 @@ def test_an_empty_session_is_shown() -> None:
     assert "The transcript has 0 messages" in text
 
 
-def test_dates_that_no_calendar_has_are_no_dates() -> None:
-    """A host's clock may say anything."""
-    chat = session(30, clock=lambda: 1e30)
-
-    assert "no date" in Page(chat._repr_html_()).text
-
-
 # ------------------------------------------------------------------ what it must not do
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-
 from slidemem.archive import Segment
 from slidemem.blocks import readable
 from slidemem.errors import AsyncOnly
@@ -30,8 +28,7 @@ def segment_line(segment: Segment) -> str:
     covers = f"messages {segment.start} to {last}" if last > segment.start else f"message {segment.start}"
     facts = f", {kept.kept:,} of {kept.found:,} facts kept" if kept.found else ""
     merged = f"merged from {len(segment.children)}" if segment.children else segment.method
-    dates = sorted({_day(segment.first_at), _day(segment.last_at)})
-    return f"{covers}: {segment.tokens:,} tokens, {merged}{facts}, {' to '.join(dates)}"
+    return f"{covers}: {segment.tokens:,} tokens, {merged}{facts}"
 
 
 def source_line(entry: Entry) -> str:
@@ -66,10 +63,3 @@ def sentences(overview: Overview) -> list[str]:
 
 def _of(count: int, what: str) -> str:
     return f"1 {what}" if count == 1 else f"{count:,} {what}s"
-
-
-def _day(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, timezone.utc).date().isoformat()
-    except (OverflowError, OSError, ValueError):  # a host's time that no calendar has
-        return "no date"
