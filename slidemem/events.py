@@ -21,21 +21,25 @@ class Event:
     """Something that happened in a session.
 
     Attributes:
-        kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `paused` (the summariser fails,
-            and is not asked for a while), `resumed` (it answers again), `lost_race` (another commit came
-            first), `busy` (another worker has the lease), `rewound`, `recalled` (a context quotes what is
-            archived), `postponed` (a fault came between: what was due stays due), `crowded` (little is left
-            for the conversation; told once), `counter_failed`, `pin_left_out`, `unpinned` (the user asked to
-            forget it), `hook_failed` (a function of the host raised), `embedding_failed` (recall goes by the words
-            alone), `corrected` (the budget follows what a provider counted).
+        kind: `summarizing` (a span in several pieces: so many are written), `consolidated`, `merged`, `refused` (a
+            summary was not accepted), `paused` (the summariser fails, and is not asked for a while), `resumed` (it
+            answers again), `lost_race` (another commit came first), `busy` (another worker has the lease), `rewound`,
+            `recalled` (a context quotes what is archived), `postponed` (a fault came between: what was due stays
+            due), `crowded` (little is left for the conversation; told once), `counter_failed`, `pin_left_out`,
+            `unpinned` (the user asked to forget it), `hook_failed` (a function of the host raised),
+            `embedding_failed` (recall goes by the words alone), `corrected` (the budget follows what a provider
+            counted).
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
         end: `seq` after the last; -1 when none.
         segment: what was written, when something was.
+        done: pieces that are written, where a span is summarised in pieces.
+        of: how many there are; 0 elsewhere.
     """
 
     kind: Literal[
+        "summarizing",
         "consolidated",
         "merged",
         "refused",
@@ -59,6 +63,8 @@ class Event:
     start: int = -1
     end: int = -1
     segment: Segment | None = None
+    done: int = 0
+    of: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,10 @@ def blocks(path: str) -> str:
     "path",
     [
         "README.md",
-        *(f"docs/{name}.md" for name in ("core", "state", "recall", "providers", "langchain", "llamaindex")),
+        *(
+            f"docs/{name}.md"
+            for name in ("core", "state", "recall", "providers", "langchain", "llamaindex", "notebooks")
+        ),
     ],
 )
 def test_the_documents_run(path: str) -> None:

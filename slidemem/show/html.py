@@ -112,21 +112,21 @@ def _table(held: list[Row]) -> str:
     heads = "".join(
         f'<th style="{style}">{name}</th>'
         for name, style in (
-            ("msg", _NUMBER),
-            ("role", _CELL),
-            ("tokens", _NUMBER),
-            ("shown", _CELL),
+            ("msg", f"{_NUMBER};width:1%"),  # as narrow as what stands in it
+            ("role", f"{_CELL};width:1%"),
+            ("tokens", f"{_NUMBER};width:1%"),
+            ("shown", f"{_CELL};width:1%"),
             ("text", _CELL),
         )
     )
     body = "".join(
         f'<tr style="background:transparent"><td style="{_NUMBER}">{row.number}</td>'
         f'<td style="{_CELL};white-space:nowrap">{_swatch(COLORS[row.zone])} {row.role}</td>'
-        f'<td style="{_NUMBER}">{row.tokens:,}</td><td style="{_CELL}">{row.how}</td>'
+        f'<td style="{_NUMBER}">{row.tokens:,}</td><td style="{_CELL};white-space:nowrap">{row.how}</td>'
         f'<td style="{_CELL};overflow-wrap:anywhere">{said(row.text)}</td></tr>'
         for row in held
     )
     return (
-        '<table style="border-collapse:collapse;width:100%;font-size:inherit">'
+        '<table style="border-collapse:collapse;table-layout:auto;width:100%;font-size:inherit">'
         f'<thead><tr style="background:transparent">{heads}</tr></thead><tbody>{body}</tbody></table>'
     )
