@@ -98,6 +98,7 @@ def test_a_span_that_begins_anew_has_a_new_bar(made: list[Bar]) -> None:
     """A bar that nobody ended is closed by the next; what moves without one is passed over."""
     bars = ProgressBars(bar=Bar)
     bars(told("summarizing", 2, 4))
+    bars(told("recalled"))
     for _ in range(2):
         bars(told("summarizing", 0, 4))
 

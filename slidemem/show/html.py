@@ -21,7 +21,7 @@ _FREE: Final = "rgba(128,128,128,.25)"
 _LINE: Final = "border-bottom:1px solid rgba(128,128,128,.3)"
 _CELL: Final = f"padding:2px 8px 2px 0;text-align:left;vertical-align:top;background:transparent;{_LINE}"
 _NUMBER: Final = f"{_CELL};text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"
-_WHOLE: Final = "white-space:pre-wrap;overflow-wrap:anywhere;margin:4px 0;font-size:12px"
+_WHOLE: Final = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:4px 0;font-size:12px"
 
 
 def context_html(context: Context) -> str:

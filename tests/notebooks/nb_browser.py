@@ -30,7 +30,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-SECONDS = 180  # that a notebook may take
+SECONDS = 300  # that a notebook may take
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 FLAGS = (
     "--headless=new",
@@ -46,11 +46,13 @@ RUN_ALL = "[data-command='notebook:restart-run-all']"
 ACCEPT = ".jp-Dialog .jp-mod-accept"
 PROMPTS = "return [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(prompt => prompt.textContent)"
 TEXT = "return [...document.querySelectorAll('.jp-OutputArea-output')].map(one => one.textContent).join('\\n')"
+IDLE = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
 FAULTS = (
     'return document.querySelectorAll(\'.jp-RenderedText[data-mime-type="application/vnd.jupyter.stderr"],'
     '[data-mime-type="application/vnd.jupyter.error"]\').length'
 )
 SUMMARIES = ".jp-RenderedHTML summary"
+TOP = "document.querySelectorAll('.jp-WindowedPanel-outer').forEach(one => one.scrollTop = 0)"
 HEIGHT = "return document.querySelector('.jp-NotebookPanel .jp-WindowedPanel-inner').scrollHeight"
 
 
@@ -117,6 +119,7 @@ def seen(driver: Any, address: str, name: str, pictures: Path, theme: str) -> li
     driver.set_window_size(1200, 1000)
     driver.get(address.format(name=name))
     until(driver, lambda page: page.execute_script(PROMPTS), f"{name} is not shown")
+    until(driver, lambda page: page.find_elements(By.CSS_SELECTOR, IDLE), "the kernel does not come up")
     until(driver, lambda page: page.find_elements(By.CSS_SELECTOR, RUN_ALL), "there is no button to run all")[
         0
     ].click()
@@ -125,13 +128,14 @@ def seen(driver: Any, address: str, name: str, pictures: Path, theme: str) -> li
     ].click()
     until(driver, finished, f"{name} has not run to its end")
     text, wrong = driver.execute_script(TEXT), driver.execute_script(FAULTS)
-    summaries = driver.find_elements(By.CSS_SELECTOR, SUMMARIES)
+    summaries = [one for one in driver.find_elements(By.CSS_SELECTOR, SUMMARIES) if one.is_displayed()]
     for summary in summaries[-1:]:  # opens by a click, as there is no script
         driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", summary)
         summary.click()
     opened = driver.execute_script("return document.querySelectorAll('.jp-RenderedHTML details[open]').length")
     height = min(16_000, driver.execute_script(HEIGHT) + 250)
     driver.set_window_size(1200, height)
+    driver.execute_script(TOP)
     driver.save_screenshot(str(pictures / f"{name}-{theme}.png"))
     found = [f"it does not show {promise!r}" for promise in PROMISES[name] if not re.search(promise, text)]
     found += [f"{wrong} outputs are errors or noise"] if wrong else []
