@@ -6,13 +6,15 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full clients oldest lint types docs wheel bench bench-agents bench-stores bench-providers e2e clean
+.PHONY: help demo test full clients notebooks notebooks-browser oldest lint types docs wheel bench bench-agents bench-stores bench-providers e2e clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
 	@echo "make test    run every test"
 	@echo "make full    the invariants over 2,000 conversations, and 100 kills of workers"
 	@echo "make clients  every client through every surface in every mode, 200 turns each"
+	@echo "make notebooks  run the notebooks, and compare them with what they show"
+	@echo "make notebooks-browser  the same in JupyterLab in headless Chromium, with screenshots"
 	@echo "make oldest  the adapters with the oldest supported versions of their frameworks"
 	@echo "make lint    ruff, and its formatter"
 	@echo "make types   mypy and pyright, both strict"
@@ -37,6 +39,14 @@ full: .venv/.test
 
 clients: .venv/.test
 	SLIDEMEM_CLIENTS=all $(BIN)/python -m pytest tests/clients tests/strict_provider -n auto --dist worksteal
+
+notebooks: .venv/.test
+	$(BIN)/python tests/notebooks/nb_run.py
+
+# Needs Debian's packages chromium and chromium-driver, or others that CHROMIUM and CHROMEDRIVER name.
+notebooks-browser: .venv/.test
+	$(PIP) install --group notebooks-browser
+	$(BIN)/python tests/notebooks/nb_browser.py
 
 oldest: .venv-oldest/.made
 	.venv-oldest/bin/python -m pytest tests/langchain_adapter tests/llamaindex_adapter -n auto --dist worksteal
@@ -95,7 +105,7 @@ clean:
 	@touch $@
 
 .venv/.test: .venv/.demo
-	$(PIP) install --group test --group agents --group clients --group docs
+	$(PIP) install --group test --group agents --group clients --group docs --group notebooks
 	@touch $@
 
 .venv-oldest/.made: $(SOURCES)

@@ -186,6 +186,9 @@ class SlidingChatMessageHistory(BaseChatMessageHistory):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.session_id!r:.80})"
 
+    def _repr_html_(self) -> str:
+        return self._chat.to_html()
+
     def __str__(self) -> str:
         """What a model is to see now, as text."""
         return get_buffer_string(self.messages)

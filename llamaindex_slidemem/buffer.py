@@ -109,6 +109,9 @@ class SlidingChatMemoryBuffer(BaseMemory):
         self._home = self._opened()
         self._configure()
 
+    def _repr_html_(self) -> str:
+        return self._session.to_html()
+
     @classmethod
     def class_name(cls) -> str:
         """The name under which LlamaIndex serialises it."""

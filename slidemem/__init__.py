@@ -35,6 +35,7 @@ from slidemem.leaving import Plan
 from slidemem.memory import SlideMem
 from slidemem.messages import Mark, Message, MessageCodec, Part, PartKind, Role, ToolCall
 from slidemem.openai_format import from_openai, to_openai
+from slidemem.overview import Overview, Traced
 from slidemem.profile import Profile
 from slidemem.request import SummaryRequest
 from slidemem.rewind import Reconciled
@@ -86,6 +87,7 @@ __all__ = [
     "Money",
     "Options",
     "OversizeMessage",
+    "Overview",
     "Part",
     "PartKind",
     "Pin",
@@ -113,6 +115,7 @@ __all__ = [
     "Texts",
     "TokenCounter",
     "ToolCall",
+    "Traced",
     "TranscriptMismatch",
     "UnknownReference",
     "VectorIndex",

@@ -91,6 +91,15 @@ class Context:
         """The messages as new OpenAI chat-completions dicts."""
         return [to_openai(message, portable=True) for message in self.messages]
 
+    def to_html(self) -> str:
+        """The context as a piece of a page: a bar of its zones, a row a message, the receipt."""
+        from slidemem.show.html import context_html, safely  # noqa: PLC0415  # only who looks needs it
+
+        return safely(lambda: context_html(self))
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
 
 @dataclass(frozen=True, slots=True)
 class Composition:

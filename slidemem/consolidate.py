@@ -139,6 +139,7 @@ async def write(
     request: SummaryRequest,
     *,
     extractive: bool = False,
+    on_piece: Callable[[int, int], None] | None = None,
 ) -> Written:
     """Ask for a summary until one is accepted; the extractive consolidator has the last word.
 
@@ -146,15 +147,21 @@ async def write(
         ask: the summariser; None keeps nothing.
         request: the span and its target.
         extractive: whether `ask` is the extractive consolidator itself, which is not asked twice.
+        on_piece: hears before each piece of the span, and after the last, how many are written, of how many.
     """
     span = Span.of(request.spoken(), request.cues)
     if ask is None or request.target_tokens < _WORTH_A_CALL:
         return Written("", "none", span.retention(""))
     answers: list[_Answers] = []
-    for piece in () if extractive else request.pieces():
+    pieces = [] if extractive else request.pieces()
+    hear = on_piece or _unheard
+    for piece in pieces:
+        hear(len(answers), len(pieces))
         answers.append(await _answered(ask, piece, Span.of(piece.spoken(), piece.cues)))
         if answers[-1].text is None:  # the extract is made of the whole span
             break
+    else:
+        hear(len(pieces), len(pieces))
     refusals = tuple(refusal for answer in answers for refusal in answer.refusals)
     failed, timed_out = any(answer.failed for answer in answers), any(answer.timed_out for answer in answers)
     if not answers or any(answer.text is None for answer in answers):
@@ -165,6 +172,10 @@ async def write(
         said = "\n".join(most_important(said.splitlines(), lambda lines: _fit(lines, request), request.cues))
     text = completed(said, span, request)
     return Written(text, "summarizer", span.retention(text), refusals)
+
+
+def _unheard(_done: int, _of: int) -> None:
+    """Tell nobody of a piece."""
 
 
 def _fit(lines: Sequence[str], request: SummaryRequest) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from slidemem import export, flow, rewind, settle
+from slidemem import export, flow, overview, rewind, settle
 from slidemem.archive import Segment
 from slidemem.checked import patience, text_or_none, whole_number
 from slidemem.compose import Context
@@ -18,6 +18,7 @@ from slidemem.flow import Explanation
 from slidemem.leaving import Plan
 from slidemem.messages import Message, Role
 from slidemem.openai_format import Given
+from slidemem.overview import Overview
 from slidemem.profile import Profile
 from slidemem.rewind import Reconciled
 from slidemem.schedule import Background
@@ -25,6 +26,10 @@ from slidemem.search import Filter, Hit, search
 from slidemem.session import Session
 from slidemem.settle import Consolidation
 from slidemem.state import Branch, Pin
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 
 class ConversationMemory:
@@ -46,6 +51,14 @@ class ConversationMemory:
 
     def __repr__(self) -> str:
         return f"ConversationMemory({self.session_id!r:.80})"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from slidemem.show.terminal import session_parts  # noqa: PLC0415  # needs an extra
+
+        yield from session_parts(self.session_id, self.overview, console)
 
     def append(self, messages: Given | Sequence[Given]) -> None:
         """Store messages at the end, all or none; consolidate when that is due.
@@ -374,6 +387,36 @@ class ConversationMemory:
     async def aarchive(self) -> tuple[Segment, ...]:
         """Async twin of `archive`."""
         return await flow.archive(self._async)
+
+    def overview(self) -> Overview:
+        """A look at the session, for a notebook's cell or a terminal: nothing is written, told or counted by it."""
+        return drive(overview.overview(self._sync), "aoverview")
+
+    async def aoverview(self) -> Overview:
+        """Async twin of `overview`."""
+        return await overview.overview(self._async)
+
+    def to_html(self) -> str:
+        """The overview as a piece of a page, as a notebook shows it; a sentence where it cannot be had."""
+        from slidemem.show.session_html import session_html  # noqa: PLC0415  # only who looks needs it
+
+        return session_html(self.session_id, self.overview)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the newest contexts that were read in this process: tokens by zone, the budget, consolidations.
+
+        Args:
+            axes: matplotlib's, where to draw; None draws a figure of its own.
+
+        Returns:
+            The axes, to be changed further.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from slidemem.show.plot import zones  # noqa: PLC0415  # needs an extra
+
+        return zones(tuple(self._sync.figures.readings), axes)
 
     def export(self) -> dict[str, Any]:
         """The whole session as one JSON object, to be read by eye, kept, and restored by `SlideMem.restore`."""

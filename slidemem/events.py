@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from itertools import takewhile
 from operator import eq
-from typing import Literal
+from typing import Final, Literal
 
 from slidemem.archive import Segment
-from slidemem.compose import Context
+from slidemem.compose import Context, Zones
 from slidemem.costs import Money, Used
 from slidemem.messages import Message, digest
+
+READINGS: Final = 256  # that are remembered of a session
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +21,25 @@ class Event:
     """Something that happened in a session.
 
     Attributes:
-        kind: `consolidated`, `merged`, `refused` (a summary was not accepted), `paused` (the summariser fails,
-            and is not asked for a while), `resumed` (it answers again), `lost_race` (another commit came
-            first), `busy` (another worker has the lease), `rewound`, `recalled` (a context quotes what is
-            archived), `postponed` (a fault came between: what was due stays due), `crowded` (little is left
-            for the conversation; told once), `counter_failed`, `pin_left_out`, `unpinned` (the user asked to
-            forget it), `hook_failed` (a function of the host raised), `embedding_failed` (recall goes by the words
-            alone), `corrected` (the budget follows what a provider counted).
+        kind: `summarizing` (a span in several pieces: so many are written), `consolidated`, `merged`, `refused` (a
+            summary was not accepted), `paused` (the summariser fails, and is not asked for a while), `resumed` (it
+            answers again), `lost_race` (another commit came first), `busy` (another worker has the lease), `rewound`,
+            `recalled` (a context quotes what is archived), `postponed` (a fault came between: what was due stays
+            due), `crowded` (little is left for the conversation; told once), `counter_failed`, `pin_left_out`,
+            `unpinned` (the user asked to forget it), `hook_failed` (a function of the host raised),
+            `embedding_failed` (recall goes by the words alone), `corrected` (the budget follows what a provider
+            counted).
         session: the session's id; "" for a counter's fault, which belongs to none.
         detail: one sentence.
         start: first `seq` it is about; -1 when none.
         end: `seq` after the last; -1 when none.
         segment: what was written, when something was.
+        done: pieces that are written, where a span is summarised in pieces.
+        of: how many there are; 0 elsewhere.
     """
 
     kind: Literal[
+        "summarizing",
         "consolidated",
         "merged",
         "refused",
@@ -56,6 +63,29 @@ class Event:
     start: int = -1
     end: int = -1
     segment: Segment | None = None
+    done: int = 0
+    of: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A context that was handed out, in figures.
+
+    Attributes:
+        index: messages in the transcript, with those about to be sent.
+        zones: tokens by zone.
+        usable: tokens that there were.
+        covered: messages that the archive stood for.
+    """
+
+    index: int
+    zones: Zones
+    usable: int
+    covered: int
+
+
+def _newest() -> deque[Reading]:
+    return deque(maxlen=READINGS)
 
 
 @dataclass(slots=True)
@@ -78,6 +108,7 @@ class Figures:
         everything: tokens of all contexts, had each held the whole conversation.
         everything_reused: of those, tokens that the one before began with.
         crowded: whether it was told that little is left for the conversation.
+        readings: the newest contexts that were handed out.
     """
 
     consolidations: int = 0
@@ -95,6 +126,7 @@ class Figures:
     everything: int = 0
     everything_reused: int = 0
     crowded: bool = False
+    readings: deque[Reading] = field(default_factory=_newest, repr=False)
     _whole: int = 0
     _last: tuple[Message, ...] = field(default=(), repr=False)
 
@@ -137,14 +169,18 @@ class Figures:
     def forget(self) -> None:
         """Drop the last context."""
         self._last, self._whole = (), 0
+        self.readings.clear()
 
-    def see(self, context: Context, live: int) -> None:
+    def see(self, context: Context, live: int, index: int) -> None:
         """Add a context that was handed out.
 
         Args:
             context: the context.
             live: tokens of the live messages, whole.
+            index: messages in the transcript, with those about to be sent.
         """
+        receipt = context.receipt
+        self.readings.append(Reading(index, context.zones, receipt.usable, receipt.covered))
         whole = self.tokens_in + live + context.zones.system
         self.everything += whole
         self.everything_reused += min(self._whole, whole)

@@ -77,7 +77,8 @@ async def context(
     composed = await recollected(session, composition, question) if question else composition.context
     shown = sum(map(session.tally, call.system)) if session.options.count_system else 0
     session.layouts.take(session.id, shown + reserve)
-    session.figures.see(composed, sum(entry.whole_tokens for entry in snapshot.live))
+    whole = sum(entry.whole_tokens for entry in snapshot.live)
+    session.figures.see(composed, whole, snapshot.totals.next_seq + len(waiting))
     return composed
 
 

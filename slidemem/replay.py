@@ -9,13 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from slidemem.archive import Segment
+from slidemem.blocks import blocks, readable
 from slidemem.compose import Context, Zones
 from slidemem.conversation import ConversationMemory
 from slidemem.events import Event
-from slidemem.head import TAG
 from slidemem.memory import SlideMem
 from slidemem.messages import Message
 from slidemem.openai_format import from_openai
@@ -282,36 +282,6 @@ def replay(
 
 def _asked(session: ConversationMemory, query: str) -> Answer:
     return Answer(query, session.search(query, _HITS), session.context(query=query))
-
-
-class Blocks(NamedTuple):
-    """The text of a context's message in its parts, "" for one that it does not have.
-
-    Attributes:
-        head: pins and archive.
-        quotes: old messages.
-        own: what it says itself.
-    """
-
-    head: str
-    quotes: str
-    own: str
-
-
-def blocks(message: Message) -> Blocks:
-    """What we put in front of a message, and its own text."""
-    kinds = message.mark.kinds if message.mark else ()
-    rest, ours = message.text, {"head": "", "recall": ""}
-    for kind in ours:
-        if kind in kinds:
-            block, fence, rest = rest.partition(f"</{TAG}>")
-            ours[kind], rest = block + fence, rest.removeprefix("\n\n").removeprefix("\n")
-    return Blocks(ours["head"], ours["recall"], rest)
-
-
-def readable(message: Message) -> str:
-    """What a message says to a model: its own text, without head and quotes, and its calls."""
-    return "\n".join((blocks(message).own, *(f"{call.name} {call.arguments}" for call in message.tool_calls)))
 
 
 class _Prefixes:

@@ -284,7 +284,13 @@ async def _segment(session: Session, job: Job) -> Segment:
         prefix=() if session.redact else session.figures.last,  # what was redacted must not be shown after all
     )
     ask = _Asking(session)
-    written = await write(ask if session.ask else None, request, extractive=not ask.asks)
+
+    def on_piece(done: int, of: int) -> None:
+        if of > 1:
+            detail = f"{done} of {of} pieces of messages {job.start} to {job.end - 1} are summarised"
+            session.happened(Event("summarizing", session.id, detail, job.start, job.end, done=done, of=of))
+
+    written = await write(ask if session.ask else None, request, extractive=not ask.asks, on_piece=on_piece)
     ask.report(written, job.start, job.end)
     archived = job.record.archive.segments
     return Segment(

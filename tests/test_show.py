@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slidemem import Zones
+from slidemem import SlideMem, SQLiteStore, Zones
 from slidemem.replay import Report, replay
 from slidemem.show import rich as show
+from slidemem.show import terminal
 from slidemem.show.rich import PlainConsole, draw, page, printable
+from slidemem.show.terminal import cells
 from slidemem.transcripts import Fact, parse_transcript
 
 SAMPLE = "travel_support.json"
@@ -208,12 +210,12 @@ def test_tokens_stand_beside_the_bar() -> None:
 def test_cells_fill_the_bar(tokens: list[int], width: int) -> None:
     """The cells of a bar are as many as it is wide, and any zone that holds anything has one while there is room."""
     zones = Zones(*tokens)
-    cells = show._cells(zones, 5000, width)
-    seen = [name for name, count in cells if count]
+    drawn = cells(zones, 5000, width)
+    seen = [name for name, count in drawn if count]
     held = [
         name for name, count in zip(("system", "pinned", "archive", "window", "recall"), tokens, strict=True) if count
     ]
-    actual = (sum(count for _, count in cells), set(held) <= set(seen) or sum(tokens) > 4000 or width < 20)
+    actual = (sum(count for _, count in drawn), set(held) <= set(seen) or sum(tokens) > 4000 or width < 20)
     expected = (width, True)
 
     assert expected == actual
@@ -580,3 +582,60 @@ def test_a_question_may_find_nothing() -> None:
     """A question about something that was never said says so; without one there is no such section."""
     assert "Nothing was found." in drawn(run(chat(3), query="zebra?"))
     assert "Asked:" not in drawn(run(chat(3)))
+
+
+# ------------------------------------------------------------------ one context, one session
+
+
+def printed(thing: Any, width: int = 100) -> str:
+    """Return what is printed of a session into a pipe."""
+    out = io.StringIO()
+    PlainConsole(out, width=width).print(thing)
+    return out.getvalue()
+
+
+def test_a_session_prints_its_context_archive_and_figures() -> None:
+    """A session is a bar, a legend, a row a message, its segments with their lines, and its figures."""
+    session = SlideMem(max_tokens=2000, counter=len, clock=lambda: 0.0).session("s")
+    for turn in range(30):
+        session.append([said("user", f"question {turn}"), said("assistant", f"It costs {turn + 100} EUR, {NASTY}")])
+    context = session.context()
+    text = printed(session, 200)
+
+    assert f"Session s: {context.tokens:,} of 2,000 tokens" in text
+    assert f"archive {context.zones.archive:,}" in text
+    assert SHOWN in text
+    assert f"messages 0 to {session.archive()[0].end - 1}: " in text
+    assert "The transcript has 60 messages" in text
+    assert text == printed(session.overview(), 200)
+
+
+def test_a_context_prints_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """`show` prints a context to the terminal, or to a console."""
+    session = SlideMem(max_tokens=2000, counter=len).session("s")
+    session.append(said("user", "hello"))
+    out = io.StringIO()
+
+    terminal.show(session.context(), PlainConsole(out, width=80))
+    terminal.show(session.context())
+
+    assert "Context: " in out.getvalue()
+    assert "hello" in out.getvalue()
+    assert "hello" in capsys.readouterr().out
+
+
+def test_a_session_that_cannot_be_looked_at_prints_a_sentence() -> None:
+    """Where a store fails, or the budget is too small for anything, the print says so."""
+
+    class Broken(SQLiteStore):
+        async def snapshot(self, session: str) -> Any:
+            raise OSError("gone")
+
+    store = SQLiteStore()
+    SlideMem(max_tokens=2000, counter=len, store=store).session("s").append(said("user", "word " * 300))
+    small = SlideMem(max_tokens=2, counter=len, store=store).session("s")
+
+    assert "it cannot be shown: OSError('gone')" in printed(
+        SlideMem(max_tokens=9, counter=len, store=Broken()).session("s")
+    )
+    assert "takes 3 tokens and 2 are usable" in printed(small)

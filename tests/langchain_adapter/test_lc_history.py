@@ -589,3 +589,17 @@ def test_what_is_exported_is_complete_and_sorted() -> None:
         if getattr(v, "__module__", "").startswith("langchain_slidemem.")
     }
     assert issubclass(Counted, BaseLanguageModel)
+
+
+def test_a_notebook_shows_the_session() -> None:
+    """A history is shown as its session is: the budget, the rows, and nothing is changed by it."""
+    history = SlidingChatMessageHistory("shown", max_tokens=500, token_counter=len, memory=None)
+    history.add_user_message("Is <b>this</b> text?")
+    before = history.session.export()
+
+    page = history._repr_html_()
+
+    assert "Session shown" in page
+    assert "Is &lt;b&gt;this&lt;/b&gt; text?" in page
+    assert before == history.session.export()
+    history.clear()

@@ -701,3 +701,16 @@ def test_a_message_that_was_handed_out_says_what_it_is() -> None:
 
     assert {True} == {isinstance(message, RememberedMessage) for message in got}
     assert ["head", None] == [message.mark and message.mark.kinds[0] for message in got[:2]]  # type: ignore[attr-defined]
+
+
+def test_a_notebook_shows_the_session() -> None:
+    """A memory is shown as its session is: the budget, the rows, and nothing is changed by it."""
+    memory = SlidingChatMemoryBuffer.from_defaults(token_limit=500)
+    memory.put(ChatMessage(role="user", content="Is <b>this</b> text?"))
+    before = memory.to_dict()
+
+    page = memory._repr_html_()
+
+    assert "Session chat_history" in page
+    assert "Is &lt;b&gt;this&lt;/b&gt; text?" in page
+    assert before == memory.to_dict()
