@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,29 +25,35 @@ from typing import Any, Final
 import core
 from embedded import local_model
 from figures import Figure, Wanted, judged
-from peers import memories, plots, run, table
 from recall import dialogues
+
+from peers import memories, plots, run, table
 
 RESULTS: Final = Path(__file__).parent.parent / "results"
 _SHARED: dict[str, run.Bench] = {}
 
 
 def measured(bench: run.Bench, jobs: int) -> dict[str, run.Record]:
-    """Every figure of every memory: shares and counts side by side, then times alone."""
+    """Shares and counts of every memory, measured side by side."""
     kinds = [kind for kind in memories.KINDS if bench.model is not None or not kind.embeds]
     records: dict[str, run.Record] = {kind.name: {} for kind in kinds}
     _SHARED["bench"] = bench
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        work = [(kind.name, section) for section in run.SECTIONS for kind in reversed(kinds)]
+        work = [(kind.name, section) for section in run.SECTIONS for kind in kinds]
         for (name, section), found in zip(work, pool.map(_one, *zip(*work, strict=True)), strict=True):
             records[name] |= found
             print(f"{section}: {name}", file=sys.stderr, flush=True)
+    return records
+
+
+def timed(bench: run.Bench, records: dict[str, run.Record]) -> None:
+    """Add the times, one memory after the other."""
+    kinds = [kind for kind in memories.KINDS if kind.name in records]
     for section, measure in run.TIMED.items():
         for kind in (*kinds, memories.BACKGROUND) if section == "pause" else kinds:
             records.setdefault(kind.name, {"conversations": {}})
             records[kind.name] |= measure(bench, kind)
             print(f"{section}: {kind.name}", file=sys.stderr, flush=True)
-    return records
 
 
 def _one(name: str, section: str) -> run.Record:
@@ -64,7 +70,9 @@ def wanted(records: Mapping[str, run.Record]) -> Iterator[Figure]:
         record = records[kind.name]
         if not kind.ours:
             continue
-        yield Figure(f"worst prompt, of the budget: {kind.name}", record["worst"], Wanted("at most", 1), guarantee=True)
+        yield Figure(
+            f"worst prompt, of the budget: {kind.name}", record["worst"], Wanted("at most", 1), guarantee=True
+        )
         for key in ("invalid", "invalid_tools", "missing", "failed", "lost", "errors"):
             yield Figure(f"{key}: {kind.name}", record[key], none, guarantee=True)
         alone = record["counted_alone"]
@@ -74,12 +82,18 @@ def wanted(records: Mapping[str, run.Record]) -> Iterator[Figure]:
     yield Figure("prefix re-used in chat, recall off", ours["reuse"], Wanted("at least", 0.92))
     yield Figure("its verbatim share of the budget", ours["verbatim"])
     for name in ("trim_messages", "ChatMemoryBuffer"):
-        yield Figure(f"cost per turn over {name}'s, recall off", ours["cost"] / chats[name]["cost"], Wanted("at most", 0.2))
+        yield Figure(
+            f"cost per turn over {name}'s, recall off", ours["cost"] / chats[name]["cost"], Wanted("at most", 0.2)
+        )
     own, theirs = (records[name].get("time_1000") for name in (memories.WITHOUT_RECALL.name, "ChatMemoryBuffer"))
     if own and theirs:
-        yield Figure("ChatMemoryBuffer's turn at 1,000 messages over ours, recall off", theirs / own, Wanted("at least", 1_000))
+        yield Figure(
+            "ChatMemoryBuffer's turn at 1,000 messages over ours, recall off", theirs / own, Wanted("at least", 1_000)
+        )
     background = records[memories.BACKGROUND.name]["pause"]
-    yield Figure("longest pause with a summariser in the background, in summaries", background, Wanted("at most", 0.5))
+    yield Figure(
+        "longest pause with a summariser in the background, in summaries", background, Wanted("at most", 0.5)
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,14 +102,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="smaller sizes; written nowhere unless --out says so")
     parser.add_argument("--locomo", type=Path, metavar="FILE", help="dialogues in the form of LoCoMo's locomo10.json")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write (benchmarks/results)")
+    parser.add_argument(
+        "--chat", type=int, help="turns of the chats, in the place of the plan's, which the page says"
+    )
+    parser.add_argument("--rounds", type=int, help="of tools in the agent's session, the same")
+    parser.add_argument("--corpus", type=int, help="conversations of the retention corpus, the same")
+    parser.add_argument(
+        "--timed", type=int, nargs="*", help="messages of the sessions whose turns are timed, the same"
+    )
+    parser.add_argument("--dialogues", type=int, help="how many of LoCoMo's dialogues (all)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes for what is not timed")
     given = parser.parse_args(arguments)
     started = time.monotonic()
     plan = run.QUICK if given.quick else run.FULL
+    sizes = replace(plan.sizes, chat=given.chat or plan.sizes.chat, rounds=given.rounds or plan.sizes.rounds)
+    plan = replace(plan, sizes=sizes, corpus=given.corpus or plan.corpus, timed=tuple(given.timed or plan.timed))
     prepared, model = core.prepared(core.QUICK), local_model()
     if prepared.encode is None:
         parser.error("no vocabulary of o200k_base at hand: pip install llama-index-core")
-    bench = run.Bench(plan, prepared.encode, model, tuple(dialogues(given.locomo)) if given.locomo else ())
+    bench = run.Bench(
+        plan, prepared.encode, model, tuple(dialogues(given.locomo)[: given.dialogues]) if given.locomo else ()
+    )
     records = measured(bench, given.jobs)
     whole: dict[str, Any] = {
         "plan": asdict(plan),
@@ -103,13 +130,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "counter": core.ENCODING,
         "embeddings": model.name if model else None,
         "dialogues": len(bench.dialogues),
+        "replayed": len(bench.dialogues[: run.REPLAYED]),
         "memories": records,
     }
+    folder = given.out or (None if given.quick else RESULTS)
+    if folder:
+        write(whole, table.markdown(whole), folder)  # what there is, before the times
+    timed(bench, records)
     page = table.markdown(whole)
     print(page)
     print(table.told(whole), end="\n\n")
-    if given.out or not given.quick:
-        write(whole, page, given.out or RESULTS)
+    if folder:
+        write(whole, page, folder)
     figures = list(wanted(records))
     for figure in figures:
         print(figure.row)

@@ -27,7 +27,7 @@ def plain(value: float) -> str:
 
 def fold(value: float) -> str:
     """How many times."""
-    return f"{plain(value)}×"
+    return f"{plain(value)}×"  # noqa: RUF001  # it is what is meant
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Column:
         """The text of a cell."""
         value = self.value(record)
         if value is None:
-            return "–"
+            return "–"  # noqa: RUF001  # the same
         return f"{'over ' if self.least and record.get(self.least) else ''}{self.shown(value)}"
 
 
@@ -76,6 +76,11 @@ def locomo(key: str) -> Callable[[Record], float | None]:
         return sum(found) / len(found) if found else None
 
     return value
+
+
+def lost(record: Record) -> float | None:
+    """The share of messages that are lost."""
+    return record["lost"] / record["lost_of"] if "lost" in record else None
 
 
 RULES: Final = "What a provider sees"
@@ -107,7 +112,7 @@ def columns(sizes: Sequence[int]) -> tuple[Column, ...]:
         Column("evidence there, LoCoMo, 2,000 tokens", of("evidence"), percent, "high", KEPT),
         Column("critical facts, honest summariser", of("facts_honest"), percent, "high", KEPT),
         Column("critical facts, useless summariser", of("facts_useless"), percent, "high", KEPT),
-        Column("messages lost for good, summariser failing", lambda one: one["lost"] / one["lost_of"], percent, "low", KEPT),
+        Column("messages lost for good, summariser failing", lost, percent, "low", KEPT),
         Column("turns that failed with it", of("errors"), plain, "low", KEPT),
         Column("summariser calls per 100 turns, chat", talk("chat", "calls"), plain, "low", TIME),
         Column("times a message is counted", of("counted"), plain, "low", TIME),

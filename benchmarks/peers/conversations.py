@@ -1,4 +1,5 @@
-"""Decides which conversations every memory is given: OpenAI-format messages, generated from seeds or written for us."""
+# ruff: noqa: RUF001  # Chinese has its own signs
+"""Decides which conversations every memory is given: messages in OpenAI format, generated or written for us."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import slidemem
 from speech import Said, Writer, agent_of, chat_of, remark
+
+import slidemem
 
 DATA: Final = Path(slidemem.__file__).parent / "data" / "travel_support.json"
 CORPUS: Final = Path(__file__).parent.parent / "conversations" / "measured"
@@ -58,8 +60,8 @@ class Sizes:
     whole: int
 
 
-FULL: Final = Sizes(500, 2_000, 200, 1_000)
-QUICK: Final = Sizes(150, 120, 60, 300)
+FULL: Final = Sizes(300, 2_000, 100, 400)
+QUICK: Final = Sizes(100, 40, 40, 200)
 
 
 def asks(messages: Sequence[Said]) -> Iterator[tuple[int, bool]]:
@@ -102,10 +104,32 @@ def asked(sizes: Sizes) -> Talk:
     return Talk("asked", tuple(messages), needed=needed)
 
 
-PLACES: Final = (
-    "cellar attic garage kitchen library workshop greenhouse boathouse chapel bakery stable dairy "
-    "mill foundry observatory archive infirmary laundry pantry studio orchard vineyard harbour tower"
-).split()
+PLACES: Final = [
+    "cellar",
+    "attic",
+    "garage",
+    "kitchen",
+    "library",
+    "workshop",
+    "greenhouse",
+    "boathouse",
+    "chapel",
+    "bakery",
+    "stable",
+    "dairy",
+    "mill",
+    "foundry",
+    "observatory",
+    "archive",
+    "infirmary",
+    "laundry",
+    "pantry",
+    "studio",
+    "orchard",
+    "vineyard",
+    "harbour",
+    "tower",
+]
 KINDS: Final = ("door", "locker", "safe", "gate", "alarm", "bicycle", "cupboard", "hatch")
 
 
@@ -141,9 +165,15 @@ def chinese(sizes: Sizes) -> Talk:
     rng = random.Random(56)
     messages: list[Said] = []
     for turn in range(sizes.chat // 2):
-        city, when, number = rng.choice(CITIES), f"{rng.randint(6, 22)}点{rng.randint(10, 59)}分", rng.randint(100, 999)
+        city, when, number = (
+            rng.choice(CITIES),
+            f"{rng.randint(6, 22)}点{rng.randint(10, 59)}分",
+            rng.randint(100, 999),
+        )
         ask = rng.choice(ASKING).format(city=city, when=when, number=number, turn=turn + 1)
-        say = "".join(rng.choice(SAYING).format(city=city, when=when, number=number) for _ in range(rng.randint(1, 3)))
+        say = "".join(
+            rng.choice(SAYING).format(city=city, when=when, number=number) for _ in range(rng.randint(1, 3))
+        )
         messages.append({"role": "user", "content": ask})
         messages.append({"role": "assistant", "content": say})
     return Talk("chinese", tuple(messages))

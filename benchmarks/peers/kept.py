@@ -1,21 +1,22 @@
-"""Decides what of a conversation is still in its last prompt: critical facts of the corpus, and evidence of LoCoMo."""
+"""Decides what is still in a conversation's last prompt: critical facts of the corpus, and evidence of LoCoMo."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Final
 
-from peers.conversations import CORPUS
+from recall import Dialogue
+from retention import SHARE, Talk, plain
+from speech import Said
+
+from peers.conversations import CORPUS, of_dialogue
 from peers.counting import Counter, words_of
 from peers.memories import Kind
 from peers.protocol import Memory, Setting
 from peers.writers import Script, Write, honest, quoting, useless
-from recall import Dialogue
-from retention import SHARE, Talk, plain
 from slidemem import Embedder
-from speech import Said
 
 GOES_ON: Final = "Let us go on."
 UNBOUNDED: Final = 10**6  # tokens of an honest summary for a memory that asks for no length
@@ -67,9 +68,7 @@ def _text(prompt: Sequence[Said]) -> str:
     return "\n".join(map(words_of, prompt))
 
 
-def evidence(
-    kind: Kind, data: Sequence[Dialogue], count: Counter, model: Embedder | None, talk_of: Callable[[Dialogue], list[Said]]
-) -> float:
+def evidence(kind: Kind, data: Sequence[Dialogue], count: Counter, model: Embedder | None) -> float:
     """Evidence present at the end of LoCoMo's dialogues, word for word, averaged over questions.
 
     The summariser quotes: what a model would tell in its own words is not evidence here.
@@ -78,7 +77,7 @@ def evidence(
     for dialogue in data:
         script = Script(quoting(count), count)
         memory = kind.make(Setting(count, script, EVIDENCE_BUDGET, model))
-        memory.fill(talk_of(dialogue))
+        memory.fill(of_dialogue("asked", dialogue.said).messages)
         for question in dialogue.questions:
             shown = _text(memory.ask(question.text))
             shares.append(mean(text in shown for text in question.evidence))

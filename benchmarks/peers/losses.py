@@ -1,4 +1,4 @@
-"""Decides which messages are lost for good when the summariser fails: in no store, and read by no summary that is left."""
+"""Decides which messages a failing summariser loses for good: in no store, and read by no summary that is left."""
 
 from __future__ import annotations
 
@@ -38,13 +38,18 @@ def _played(memory: Memory, talk: Talk) -> int:
     """Play it; returns how many turns ended in an error."""
     errors = 0
     for at, called in asks(talk.messages):
-        try:
-            memory.add(talk.messages[at])
-            if called:
-                memory.prompt()
-        except Exception:  # noqa: BLE001  # each memory's own
-            errors += 1
+        errors += not _went_well(memory, talk, at, called=called)
     return errors
+
+
+def _went_well(memory: Memory, talk: Talk, at: int, *, called: bool) -> bool:
+    try:
+        memory.add(talk.messages[at])
+        if called:
+            memory.prompt()
+    except Exception:  # noqa: BLE001  # each memory's own
+        return False
+    return True
 
 
 def kept(held: Sequence[str], script: Script) -> set[int]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final
 
+from speech import Said
+
 from peers import of_langchain as lc
 from peers import of_llama_index as li
 from peers.protocol import Memory, Setting
 from peers.writers import Consolidating
 from slidemem import Event, SlideMem, from_openai
-from speech import Said
 
 
 class Ours(Memory):

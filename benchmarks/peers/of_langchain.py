@@ -1,9 +1,10 @@
-"""LangChain's memories behind the benchmark's protocol: `trim_messages`, the classic buffer, the middleware, langmem."""
+"""LangChain's memories behind the protocol: `trim_messages`, the classic buffer, the middleware, langmem."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from uuid import uuid4
 
@@ -19,14 +20,25 @@ from langchain_core.messages import (
 )
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.graph.message import add_messages
-from langmem.short_term import RunningSummary, summarize_messages
-from peers.counting import Counter
-from peers.protocol import Memory, Setting
 from pydantic import ConfigDict, PrivateAttr
 from speech import Said
 
+from peers.counting import Counter
+from peers.protocol import Memory, Setting
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it imports from where langgraph has moved on
+    from langmem.short_term import RunningSummary, summarize_messages
 
 AHEAD: Final = 3  # budgets of the newest messages that `trim_messages` is given; the older ones it drops in any case
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the deprecations that the classic memories, and langmem's imports, announce at each call."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 class Model(BaseChatModel):
@@ -147,7 +159,7 @@ class SummaryBuffer(Memory):
     """`ConversationSummaryBufferMemory` as a chain drives it: a turn is stored once it is answered."""
 
     def __init__(self, setting: Setting) -> None:
-        with warnings.catch_warnings(action="ignore"):
+        with _quiet():
             self._memory = ConversationSummaryBufferMemory(
                 llm=Model(setting=setting), max_token_limit=setting.budget, return_messages=True
             )
@@ -158,7 +170,7 @@ class SummaryBuffer(Memory):
         self._open.append(said)
         if said["role"] == "assistant" and not said.get("tool_calls"):
             first, self._open = self._open[0], []
-            with warnings.catch_warnings(action="ignore"):
+            with _quiet():
                 self._memory.save_context({"input": first["content"]}, {"output": said["content"]})
 
     def prompt(self) -> list[Said]:
@@ -215,7 +227,7 @@ class LangMem(Memory):
 
     def prompt(self) -> list[Said]:
         """Summary and what is not summarised."""
-        with warnings.catch_warnings(action="ignore"):
+        with _quiet():
             made = summarize_messages(
                 list(self._log),
                 running_summary=self._running,
@@ -230,5 +242,3 @@ class LangMem(Memory):
     def held(self) -> list[str]:
         """The list keeps everything."""
         return [*(message.text for message in self._log), self._running.summary if self._running else ""]
-
-

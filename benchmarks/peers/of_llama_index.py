@@ -11,10 +11,10 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.llms import CustomLLM
 from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer, FactExtractionMemoryBlock
 from llama_index.core.memory import Memory as LlamaMemory
-from peers.protocol import Memory, Setting
 from speech import Said
 
 from llamaindex_slidemem import LlamaIndexCodec
+from peers.protocol import Memory, Setting
 from slidemem import from_openai, to_openai
 
 _CODEC = LlamaIndexCodec()
@@ -83,10 +83,10 @@ class Buffer(Memory):
     def prompt(self) -> list[Said]:
         """What it gives out.
 
-        It is given no more than the newest messages of one and a half budgets: it drops the oldest until the rest
-        fits, and takes minutes a prompt over a long list.
+        It is given no more than the newest messages that are over its limit: it drops the oldest until the rest fits,
+        and takes minutes a prompt over a long list.
         """
-        at, far = len(self._log), self._ends[-1] - 1.5 * self._limit
+        at, far = len(self._log), self._ends[-1] - 1.1 * self._limit
         while at and self._ends[at] > far:
             at -= 1
         self.memory.set(self._log[max(0, at - 1) :])
@@ -137,7 +137,7 @@ class SummaryBuffer(Memory):
 
 
 class Queue(Memory):
-    """`Memory`, with blocks or without; a tenth of its limit is flushed at a time, as it does where nothing is said."""
+    """`Memory`, with blocks or without; a tenth of its limit is flushed at a time, its own default share."""
 
     def __init__(self, setting: Setting, blocks: Sequence[Any] = ()) -> None:
         self._loop = asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""Decides what is seen of each prompt: whether it fits, is valid and holds the question, and what a cache saves of it."""
+"""Decides what is seen of a prompt: whether it fits, is valid and holds the question, and what a cache saves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from core import shared
+from speech import Said
+
 from peers.conversations import Talk, asks
 from peers.counting import Counter, words_of
 from peers.protocol import BUDGET, Memory
 from slidemem.testing import violations
-from speech import Said
 
 SLACK: Final = 1.01  # of the budget: LlamaIndex counts texts joined, which is not to the token what they are apart
 READ: Final = 0.1  # of a token's price, when it is read from a cache
@@ -149,5 +150,3 @@ def reused(before: Sequence[Said], prompt: Sequence[Said], count: Counter) -> fl
 def _wire(said: Said) -> str:
     """What is sent of a message, without its role."""
     return json.dumps([words_of(said), said.get("tool_calls")], ensure_ascii=False)
-
-

@@ -11,7 +11,7 @@ import matplotlib as mpl
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "slidemem"  # the same figures give the same file
 mpl.rcParams["svg.fonttype"] = "none"
-from matplotlib import pyplot  # noqa: E402  # after its backend is chosen
+from matplotlib import pyplot as plt  # noqa: E402  # after its backend is chosen
 
 from peers.memories import WITHOUT_RECALL  # noqa: E402  # the same
 
@@ -23,7 +23,7 @@ PROMPTS: Final = 200
 
 def reuse(records: Mapping[str, Any], path: Path) -> None:
     """Tokens of the newest prompts of the chat, stacked: what a cache serves, and what is new."""
-    figure, axes = pyplot.subplots(2, 1, figsize=(8, 4.6), sharex=True, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, sharey=True, layout="constrained")
     for axis, name in zip(axes, (WITHOUT_RECALL.name, SLIDE), strict=True):
         sizes: Sequence[tuple[int, float]] = records[name]["sizes"][:PROMPTS]
         turns = range(1, len(sizes) + 1)
@@ -37,18 +37,20 @@ def reuse(records: Mapping[str, Any], path: Path) -> None:
     axes[0].legend(loc="lower right", frameon=False, ncols=2)
     axes[1].set_xlabel("turn")
     figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    plt.close(figure)
 
 
 def soak(looks: Sequence[Mapping[str, float]], path: Path) -> None:
     """Memory of the process, and time of a turn, over the messages that were stored."""
-    figure, axes = pyplot.subplots(2, 1, figsize=(8, 4.6), sharex=True, layout="constrained")
+    figure, axes = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, layout="constrained")
     stored = [look["messages"] / 1_000 for look in looks]
-    for axis, key, label in zip(axes, ("megabytes", "relative"), ("resident, MB", "time per turn,\nfirst look = 1"), strict=True):
+    for axis, key, label in zip(
+        axes, ("megabytes", "relative"), ("resident, MB", "time per turn,\nfirst look = 1"), strict=True
+    ):
         axis.plot(stored, [look[key] for look in looks], color=NEW)
         axis.set_ylim(bottom=0)
         axis.set_ylabel(label)
         axis.spines[["top", "right"]].set_visible(False)
     axes[1].set_xlabel("thousand messages stored")
     figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    plt.close(figure)

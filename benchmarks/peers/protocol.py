@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from speech import Said
+
 from peers.counting import Counter
 from peers.writers import Script
 from slidemem import Embedder
-from speech import Said
 
 BUDGET: Final = 3_000
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Final
 
+from recall import Dialogue
+from speech import chat_of, remark
+
 from peers import conversations, kept, losses, times
 from peers.conversations import Talk
 from peers.counting import Counter
@@ -14,11 +17,11 @@ from peers.memories import REFERENCE, Kind
 from peers.played import Seen, watched
 from peers.protocol import BUDGET, Setting
 from peers.writers import Script, quoting
-from recall import Dialogue
 from slidemem import Embedder
-from speech import chat_of, remark
 
 Record = dict[str, Any]
+
+REPLAYED: Final = 2  # dialogues of LoCoMo that are replayed turn by turn; all of them are asked their questions
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class Plan:
     corpus: int
 
 
-FULL: Final = Plan(conversations.FULL, 250, 300, (1_000, 10_000), 9, 90.0, 150, 3, 30)
-QUICK: Final = Plan(conversations.QUICK, 100, 150, (400,), 3, 10.0, 75, 1, 6)
+FULL: Final = Plan(conversations.FULL, 250, 300, (1_000, 10_000), 9, 45.0, 100, 2, 30)
+QUICK: Final = Plan(conversations.QUICK, 100, 100, (400,), 3, 10.0, 75, 1, 4)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Bench:
 
 def talks(bench: Bench) -> list[Talk]:
     """Every conversation."""
-    locomo = [conversations.of_dialogue(f"locomo {at}", one.said) for at, one in enumerate(bench.dialogues)]
+    replayed = bench.dialogues[:REPLAYED]
+    locomo = [conversations.of_dialogue(f"locomo {at}", one.said) for at, one in enumerate(replayed)]
     return [*conversations.generated(bench.plan.sizes), *locomo]
 
 
@@ -98,7 +102,7 @@ def prompts(bench: Bench, kind: Kind) -> Record:
         "missing": _share(seen, lambda one: one.missing),
         "failed": sum(one.failed for _, one in seen),
         "conversations": by_talk,
-        "sizes": [one.sizes for talk, one in seen if talk.name == "chat"][0],
+        "sizes": next(one.sizes for talk, one in seen if talk.name == "chat"),
     }
 
 

@@ -25,39 +25,39 @@ SHOWN: Final = (
     "times a message is counted",
 )
 RULES: Final = f"""\
-- A message costs the tokens of its text and nothing besides: LlamaIndex's memories can count no more. Over the budget is
-  what takes more than {SLACK - 1:.0%} above it, since they count texts joined. Ours is held to the budget itself.
-- The rules are the published ones of OpenAI, Anthropic, Gemini and Bedrock, as `slidemem.testing` checks them, without
-  the one that roles alternate: the frameworks' clients mend that. The sample conversation and a support chat hold calls
-  that were interrupted; a memory that hands those on is refused.
+- A message costs the tokens of its text and nothing besides: LlamaIndex's memories can count no more. Over the budget
+  is what takes more than {SLACK - 1:.0%} above it, since they count texts joined. Ours is held to the budget itself.
+- The rules are the published ones of OpenAI, Anthropic, Gemini and Bedrock, as `slidemem.testing` checks them,
+  without the one that roles alternate: the frameworks' clients mend that. The sample conversation holds a call whose
+  result comes late; a memory that hands that on as it is is refused.
 - The newest question counts as there when it is whole; one over half of the budget when its beginning is.
 - Shares are means over conversations. System prompts are left out: LlamaIndex's engines keep theirs outside.
-- A cost is in tokens at the plain price: {READ:g} for what the prompt before began with, {WRITE:g} for what is new, 1 for what the
-  summariser reads. What models write is not counted, nor that caches work in blocks and forget after minutes.
-- `trim_messages` and `ChatMemoryBuffer` are spared the messages that they drop in any case, except where calls and times
-  are counted. `SummarizationMiddleware` and langmem get the budget as their trigger and keep what they keep by default;
-  `Memory` flushes a tenth of its limit, its own default share; its vector block has its default options.
-- The summariser is a script, the same for all: it quotes the newest sentences that hold a number, up to 200 tokens. The
-  honest one notes each critical fact that it reads, and only ours has a limit of length to keep. No model was asked.
+- A cost is in tokens at the plain price: {READ:g} for what the prompt before began with, {WRITE:g} for what is new, 1
+  for what the summariser reads. What models write is not counted, nor that caches work in blocks and forget.
+- `trim_messages` and `ChatMemoryBuffer` are spared the messages that they drop in any case, except where calls and
+  times are counted. `SummarizationMiddleware` and langmem get the budget as their trigger and keep what they keep by
+  default; `Memory` flushes a tenth of its limit, its own default share; its vector block has its default options.
+- The summariser is a script, the same for all: it quotes the newest sentences that hold a number, up to 200 tokens.
+  The honest one notes each critical fact that it reads, and only ours has a limit of length to keep. No model was
+  asked.
 - A question every turn: each turn tells a fact and asks for one from {LATER[0]} to {LATER[1]} turns ago.
-- Lost for good: in no store, and read by no summary that is left, when every {FAILS}rd call of the summariser fails and the
-  host goes on after an error.
+- Lost for good: in no store, and read by no summary that is left, when every {FAILS}rd call of the summariser fails
+  and the host goes on after an error.
 - Times are CPU seconds of a turn over those of `slidemem` with default options, medians of interleaved turns in one
   process. The full history is no memory: it is what the others are cut from.
 - `the same, deep cuts` is `archive_share=0.1, compact_to=0.22`: it keeps as little as `SummarizationMiddleware` does.
 """
 REASONS: Final = {
-    "re-used": "It cuts less often and deeper, or sends everything: see how little it keeps word for word at the least.",
-    "cost": "It keeps less word for word at the least, or counts no summariser; `deep cuts` costs ours the same.",
+    "re-used": "It cuts less often and deeper, or sends everything: see what it keeps word for word at the least.",
+    "cost": "It keeps less word for word at the least, or has no summariser; `deep cuts` costs ours the same.",
     "word for word": "It keeps nothing free for an archive or quotes, and pays for it at each turn.",
     "needed fact": "What it found stood in its larger window.",
     "evidence": "What it found stood in its larger window.",
     "critical facts": "Its summary may be as long as it likes; ours keeps to its share of the budget.",
     "summariser calls": "It cuts deeper, so less often.",
-    "times a message": "Ours also counts the texts that it composes: the archive's lines, quotes, a summariser's prompt.",
+    "times a message": "Ours also counts what it composes: the archive's lines, quotes, a summariser's prompt.",
     "time per turn": "It does no recall and no accounting; ours searches the whole session at each turn.",
     "longest pause": "Extraction of an archive is work that it does not do.",
-    "turns that failed": "Nothing is summarised there.",
 }
 
 
@@ -81,12 +81,14 @@ def markdown(run: Run) -> str:
 def _about(run: Run) -> Iterator[str]:
     plan, sizes = run["plan"], run["plan"]["sizes"]
     yield f"Versions: {', '.join(f'{name} {number}' for name, number in run['versions'].items())}."
-    yield f"Budget: {BUDGET:,} tokens, counted by {run['counter']}; embeddings: {run['embeddings'] or 'none installed'}."
+    embeddings = run["embeddings"] or "none installed"
+    yield f"Budget: {BUDGET:,} tokens, counted by {run['counter']}; embeddings: {embeddings}."
     yield (
-        f"Conversations: a chat of {sizes['chat']} turns, one with a question every turn, {sizes['logs']} turns with pasted "
-        f"logs, {sizes['chat'] // 2} in Chinese, the sample conversation, an agent of {sizes['rounds']:,} tool rounds"
-        f"{f', {found} dialogues of LoCoMo' if (found := run['dialogues']) else ''}; "
-        f"{plan['corpus']} conversations of the retention corpus.\n"
+        f"Conversations: a chat of {sizes['chat']} turns, one with a question every turn, {sizes['logs']} turns with "
+        f"pasted logs, {sizes['chat'] // 2} in Chinese, the sample conversation, an agent of "
+        f"{sizes['rounds']:,} tool rounds{f', {found} dialogues of LoCoMo' if (found := run['replayed']) else ''}; "
+        f"{plan['corpus']} conversations of the retention corpus"
+        f"{f', and the questions of {found} dialogues of LoCoMo' if (found := run['dialogues']) else ''}.\n"
     )
 
 
@@ -96,7 +98,10 @@ def _short(records: Mapping[str, Any], shown: Sequence[Column]) -> str:
     last = [column for column in shown if column.title.startswith("time per turn")][:1]
     lines = [f"| | {' | '.join(_code(name) for name in SHORT)} |", f"|---|{'---|' * len(SHORT)}"]
     for column in (*(named[title] for title in SHOWN), *last):
-        cells = [_with_recall_off(column, records) if name == DEFAULTS.name else column.cell(records[name]) for name in SHORT]
+        cells = [
+            _with_recall_off(column, records) if name == DEFAULTS.name else column.cell(records[name])
+            for name in SHORT
+        ]
         lines.append(f"| {column.title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -112,7 +117,8 @@ def _table(records: Mapping[str, Any], shown: Sequence[Column]) -> str:
     shown = [column for column in shown if any(column.value(record) is not None for record in records.values())]
     lines = [f"| | {' | '.join(column.title for column in shown)} |", f"|---|{'---|' * len(shown)}"]
     lines += [
-        f"| {_code(name)} | {' | '.join(column.cell(record) for column in shown)} |" for name, record in records.items()
+        f"| {_code(name)} | {' | '.join(column.cell(record) for column in shown)} |"
+        for name, record in records.items()
     ]
     return "\n".join(lines) + "\n"
 
@@ -151,9 +157,8 @@ def told(run: Run) -> str:
         return " against ".join(shown(one) for one in found if one is not None)
 
     return (
-        f"Recall on against off: in chat {pair('chat', 'reuse', percent)} re-used at {pair('chat', 'cost', plain)} a turn; "
-        f"with a question every turn {pair('asked', 'reuse', percent)} at {pair('asked', 'cost', plain)}, "
+        f"Recall on against off: in chat {pair('chat', 'reuse', percent)} re-used at "
+        f"{pair('chat', 'cost', plain)} a turn; "
+        f"with a question every turn {pair('asked', 'reuse', percent)} at {pair('asked', 'cost', plain)} a turn, "
         f"for {pair('asked', 'needed', percent)} of the needed facts."
     )
-
-

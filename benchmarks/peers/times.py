@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
+from speech import Said, chat_of, remark
+
 from peers.conversations import asks
 from peers.counting import Counter
 from peers.memories import DEFAULTS, Kind
 from peers.protocol import Memory, Setting
 from peers.writers import Script, quoting
 from slidemem import Embedder
-from speech import Said, chat_of, remark
 
 PAUSE: Final = 0.3  # seconds of a summary
 FILLING: Final = 240.0  # seconds that a memory may take to be filled
@@ -39,7 +40,7 @@ def ratio(
 ) -> Ratio:
     """The time of a turn in a session of so many messages, over the same with our defaults.
 
-    Both sessions live in one child process and take turns, so that whatever else the machine does hits both. Times are
+    Both sessions live in one child process and take turns, so that what else the machine does hits both. Times are
     CPU seconds, each text is tokenised as often as it is counted.
 
     Args:

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from peers.counting import Counter
 from retention import EMPTY, Talk, note, plain
+
+from peers.counting import Counter
 
 SENTENCE: Final = re.compile(r"[^.!?\n。！？]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n|$)")
 SHORT: Final = 80  # characters of a sentence in a summary
@@ -39,7 +40,13 @@ class Script:
     """
 
     def __init__(
-        self, write: Write, count: Counter, *, fails: int = 0, pause: float = 0.0, marks: bool = False,
+        self,
+        write: Write,
+        count: Counter,
+        *,
+        fails: int = 0,
+        pause: float = 0.0,
+        marks: bool = False,
         length: int = LENGTH,
     ) -> None:
         self._write = write
