@@ -90,7 +90,7 @@ def wanted(records: Mapping[str, run.Record]) -> Iterator[Figure]:
         yield Figure(
             "ChatMemoryBuffer's turn at 1,000 messages over ours, recall off", theirs / own, Wanted("at least", 1_000)
         )
-    background = records[memories.BACKGROUND.name]["pause"]
+    background = records.get(memories.BACKGROUND.name, {}).get("pause")
     yield Figure(
         "longest pause with a summariser in the background, in summaries", background, Wanted("at most", 0.5)
     )
@@ -111,9 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--timed", type=int, nargs="*", help="messages of the sessions whose turns are timed, the same"
     )
     parser.add_argument("--dialogues", type=int, help="how many of LoCoMo's dialogues (all)")
+    parser.add_argument("--again", action="store_true", help="only write page and plot anew, from peers.json")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes for what is not timed")
     given = parser.parse_args(arguments)
     started = time.monotonic()
+    if given.again:
+        whole = json.loads(((given.out or RESULTS) / "peers.json").read_text(encoding="utf-8"))
+        write(whole, table.markdown(whole), given.out or RESULTS)
+        return _judged(whole)
     plan = run.QUICK if given.quick else run.FULL
     sizes = replace(plan.sizes, chat=given.chat or plan.sizes.chat, rounds=given.rounds or plan.sizes.rounds)
     plan = replace(plan, sizes=sizes, corpus=given.corpus or plan.corpus, timed=tuple(given.timed or plan.timed))
@@ -139,13 +144,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     timed(bench, records)
     page = table.markdown(whole)
     print(page)
-    print(table.told(whole), end="\n\n")
     if folder:
         write(whole, page, folder)
-    figures = list(wanted(records))
+    print(f"\n{time.monotonic() - started:.0f} seconds")
+    return _judged(whole)
+
+
+def _judged(whole: Mapping[str, Any]) -> int:
+    """Print what recall costs and buys, and whether ours shows what it must."""
+    print(f"{table.told(whole)}\n")
+    figures = list(wanted(whole["memories"]))
     for figure in figures:
         print(figure.row)
-    print(f"\n{time.monotonic() - started:.0f} seconds")
     return judged(figures)
 
 

@@ -116,6 +116,7 @@ def columns(sizes: Sequence[int]) -> tuple[Column, ...]:
         Column("turns that failed with it", of("errors"), plain, "low", KEPT),
         Column("summariser calls per 100 turns, chat", talk("chat", "calls"), plain, "low", TIME),
         Column("times a message is counted", of("counted"), plain, "low", TIME),
+        Column("of them by itself", of("counted_alone"), plain, "", TIME),
         *(
             Column(f"time per turn at {size:,} messages", of(f"time_{size}"), fold, "low", TIME, f"time_{size}_least")
             for size in sizes

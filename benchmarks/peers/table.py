@@ -25,8 +25,8 @@ SHOWN: Final = (
     "times a message is counted",
 )
 RULES: Final = f"""\
-- A message costs the tokens of its text and nothing besides: LlamaIndex's memories can count no more. Over the budget
-  is what takes more than {SLACK - 1:.0%} above it, since they count texts joined. Ours is held to the budget itself.
+- A message costs the tokens of its text and nothing besides: LlamaIndex's memories can count no more. Over the
+  budget is what takes more than {percent(SLACK - 1)} above it, since they count texts joined. Ours is held to the budget itself.
 - The rules are the published ones of OpenAI, Anthropic, Gemini and Bedrock, as `slidemem.testing` checks them,
   without the one that roles alternate: the frameworks' clients mend that. The sample conversation holds a call whose
   result comes late; a memory that hands that on as it is is refused.
@@ -71,6 +71,7 @@ def markdown(run: Run) -> str:
         "\n".join(_about(run)),
         f"<!-- short -->\n{_short(records, shown)}<!-- /short -->\n",
         *(f"## {group}\n\n{_table(records, [one for one in shown if one.group == group])}" for group in GROUPS),
+        f"{told(run)}\n",
         "## Where another memory is ahead\n",
         "\n".join(ahead(records, shown)) + "\n",
         f"## The rules of comparison\n\n{RULES}",
@@ -81,14 +82,15 @@ def markdown(run: Run) -> str:
 def _about(run: Run) -> Iterator[str]:
     plan, sizes = run["plan"], run["plan"]["sizes"]
     yield f"Versions: {', '.join(f'{name} {number}' for name, number in run['versions'].items())}."
+    asked = run["dialogues"]
     embeddings = run["embeddings"] or "none installed"
     yield f"Budget: {BUDGET:,} tokens, counted by {run['counter']}; embeddings: {embeddings}."
     yield (
         f"Conversations: a chat of {sizes['chat']} turns, one with a question every turn, {sizes['logs']} turns with "
         f"pasted logs, {sizes['chat'] // 2} in Chinese, the sample conversation, an agent of "
-        f"{sizes['rounds']:,} tool rounds{f', {found} dialogues of LoCoMo' if (found := run['replayed']) else ''}; "
+        f"{sizes['rounds']:,} tool rounds{f', dialogues of LoCoMo: {found}' if (found := run['replayed']) else ''}; "
         f"{plan['corpus']} conversations of the retention corpus"
-        f"{f', and the questions of {found} dialogues of LoCoMo' if (found := run['dialogues']) else ''}.\n"
+        f"{f'; dialogues of LoCoMo that are asked their questions: {asked}' if asked else ''}.\n"
     )
 
 
@@ -139,7 +141,9 @@ def ahead(records: Mapping[str, Any], shown: Sequence[Column]) -> Iterator[str]:
         over = {
             name: value
             for name, value in values.items()
-            if name not in mine and (value < best if column.better == "low" else value > best)
+            if name not in mine
+            and name != REFERENCE.name
+            and (value < best if column.better == "low" else value > best)
         }
         if over:
             names = ", ".join(f"{_code(name)} {column.shown(value)}" for name, value in over.items())
