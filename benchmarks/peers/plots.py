@@ -34,7 +34,7 @@ def reuse(records: Mapping[str, Any], path: Path) -> None:
         axis.set_title(f"{name}: {share:.0%} of all prompt tokens re-used", loc="left", fontsize=10)
         axis.set_ylabel("tokens")
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(loc="lower right", frameon=False, ncols=2)
+    axes[0].legend(loc="upper left", frameon=False)
     axes[1].set_xlabel("turn")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
@@ -48,7 +48,7 @@ def soak(looks: Sequence[Mapping[str, float]], path: Path) -> None:
         axes, ("megabytes", "relative"), ("resident, MB", "time per turn,\nfirst look = 1"), strict=True
     ):
         axis.plot(stored, [look[key] for look in looks], color=NEW)
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, 1.3 * max(look[key] for look in looks))
         axis.set_ylabel(label)
         axis.spines[["top", "right"]].set_visible(False)
     axes[1].set_xlabel("thousand messages stored")
