@@ -8,7 +8,7 @@ from typing import Any, Final
 from peers.columns import COST, GROUPS, Column, columns, percent, plain, talk
 from peers.conversations import LATER
 from peers.losses import FAILS
-from peers.memories import DEFAULTS, KINDS, REFERENCE, WITHOUT_RECALL
+from peers.memories import BACKGROUND, DEFAULTS, KINDS, REFERENCE, WITHOUT_RECALL
 from peers.played import READ, SLACK, WRITE
 from peers.protocol import BUDGET
 
@@ -132,7 +132,7 @@ def _code(name: str) -> str:
 
 def ahead(records: Mapping[str, Any], shown: Sequence[Column]) -> Iterator[str]:
     """For each column, the peers that are better there than each of ours, and why."""
-    mine = {kind.name for kind in KINDS if kind.ours}
+    mine = {kind.name for kind in (*KINDS, BACKGROUND) if kind.ours}
     for column in shown:
         values = {name: value for name, one in records.items() if (value := column.value(one)) is not None}
         ours = [values[name] for name in mine & values.keys()]
