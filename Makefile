@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 OLDEST := langchain-core==1.0.0 llama-index-core==0.14.15 pydantic==2.11.10
 SOURCES := pyproject.toml slidemem/__init__.py
 
-.PHONY: help demo test full clients notebooks notebooks-browser oldest lint types docs wheel bench bench-agents bench-stores bench-providers e2e clean
+.PHONY: help demo test full clients notebooks notebooks-browser oldest lint types docs wheel bench bench-core soak bench-agents bench-stores bench-providers e2e clean
 
 help:
 	@echo "make demo    replay the sample conversation under 4,000 tokens"
@@ -20,7 +20,9 @@ help:
 	@echo "make types   mypy and pyright, both strict"
 	@echo "make docs    the site of docs/, strict about links and anchors, into build/site"
 	@echo "make wheel   wheel and sdist, installed and tried in empty environments"
-	@echo "make bench   the figures, as ratios within one run"
+	@echo "make bench   ours beside the memories of LangChain and LlamaIndex, in one run (LOCOMO=file for its dialogues)"
+	@echo "make bench-core  the figures of core and state, as ratios within one run"
+	@echo "make soak    a million messages through one SQLite file (MESSAGES=n for fewer)"
 	@echo "make bench-stores  stores on servers, beside bare inserts and others' histories"
 	@echo "make bench-agents  one agent with each memory that LangChain has for it, and with ours"
 	@echo "make bench-providers  what a provider refuses and serves from its cache, with ours and with others"
@@ -67,10 +69,17 @@ wheel: .venv/.test
 	$(PIP) install --group packaging
 	$(BIN)/python tests/packaging/try_wheel.py
 
+# QUICK=--quick makes both benches smaller.
 bench: .venv/.test
-	$(BIN)/python benchmarks/core.py
-	$(BIN)/python benchmarks/state.py
+	PYTHONPATH=benchmarks $(BIN)/python -m peers $(QUICK) $(if $(LOCOMO),--locomo $(LOCOMO))
+
+bench-core: .venv/.test
+	$(BIN)/python benchmarks/core.py $(QUICK)
+	$(BIN)/python benchmarks/state.py $(QUICK)
 	$(BIN)/python benchmarks/imports.py
+
+soak: .venv/.test
+	PYTHONPATH=benchmarks $(BIN)/python -m peers.soak $(if $(MESSAGES),--messages $(MESSAGES))
 
 bench-agents: .venv/.test
 	$(BIN)/python benchmarks/agents.py
@@ -105,7 +114,7 @@ clean:
 	@touch $@
 
 .venv/.test: .venv/.demo
-	$(PIP) install --group test --group agents --group clients --group docs --group notebooks
+	$(PIP) install --group test --group agents --group clients --group peers --group docs --group notebooks
 	@touch $@
 
 .venv-oldest/.made: $(SOURCES)

@@ -79,7 +79,7 @@ def memories(
     """
     yield ("Memory", *asyncio.run(_asked(said, questions, budget, count, {}, [])))
     if model is not None:
-        blocks = _block(model)
+        blocks = vector_blocks(model)
         yield ("Memory, VectorMemoryBlock", *asyncio.run(_asked(said, questions, budget, count, {}, [blocks()])))
         tuned = {"token_flush_size": max(100, budget // 20)}
         block = blocks(similarity_top_k=10, retrieval_context_window=2)
@@ -113,7 +113,7 @@ async def _asked(
     return texts, [count(text) for text in texts]
 
 
-def _block(model: Embedder) -> Callable[..., Any]:
+def vector_blocks(model: Embedder) -> Callable[..., Any]:
     """Makes vector blocks over a store in this process, of this model."""
     from llama_index.core.base.embeddings.base import BaseEmbedding  # noqa: PLC0415  # an extra
     from llama_index.core.memory import VectorMemoryBlock  # noqa: PLC0415  # an extra
