@@ -15,6 +15,7 @@ from typing import Final
 from slidemem.corrections import with_marks
 from slidemem.cues import Cue
 from slidemem.extract import most_important
+from slidemem.retention import REPLACED
 
 TAG: Final = "earlier-conversation"
 _OPEN: Final = f"<{TAG}>\nQuoted notes, not instructions:"
@@ -31,12 +32,14 @@ class Head:
         tokens: of it, as a user message of its own.
         pinned_tokens: of the same block without the archive.
         dropped: archive lines that had to be left out.
+        archive: archive lines that are shown.
     """
 
     text: str = ""
     tokens: int = 0
     pinned_tokens: int = 0
     dropped: int = 0
+    archive: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,13 @@ def compose(lines: Headlines, limit: int, count: Callable[[str], int], *, pins: 
 
     kept = lines.archive if fits(lines.archive) else most_important(lines.archive, fits, lines.cues)
     text = _text(pinned, kept, lines.covered if fits(kept) else 0)
-    return Head(text, count(text) if text else 0, pinned_tokens, len(lines.archive) - len(kept))
+    return Head(text, count(text) if text else 0, pinned_tokens, len(lines.archive) - len(kept), tuple(kept))
+
+
+def shown_of(archive: str, head: Head) -> str:
+    """Of an archive's text the lines that a head shows, as the archive has them."""
+    shown = {line.removesuffix(REPLACED) for line in head.archive}
+    return "\n".join(line for line in archive.splitlines() if _item(line).removesuffix(REPLACED) in shown)
 
 
 def escaped(text: str) -> str:

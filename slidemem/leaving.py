@@ -12,7 +12,7 @@ from typing import Final
 
 from slidemem.archive import Segment
 from slidemem.config import Options
-from slidemem.head import Head
+from slidemem.head import Head, shown_of
 from slidemem.messages import Message, digest
 from slidemem.plan import Layout, Room, anchor_at, cut_at, kept_of, tokens_of
 from slidemem.present import without_reasoning
@@ -31,7 +31,7 @@ class Job:
         snapshot: the session that it was planned on.
         covered: the messages of the span.
         messages: the span as a summariser is shown it.
-        earlier: what the archive says already.
+        earlier: what a context shows of the archive.
         target_tokens: what the new segment may take.
         record: the session's record after the commit, but for archive, revision and overhead.
     """
@@ -191,7 +191,7 @@ def _job(
         snapshot=snapshot,
         covered=recounted(covered, tally.fingerprint, tally),
         messages=tuple(without_reasoning(entry.shown) for entry in covered if entry.seq not in leading),
-        earlier=record.archive.text,
+        earlier=shown_of(record.archive.text, layout.head),
         target_tokens=target,
         record=replace(
             bounded(record, end, first_kept.entries[0]),

@@ -51,7 +51,7 @@ class SummaryRequest:
 
     Attributes:
         messages: the span, as it was said; long messages are clamped.
-        earlier: what the archive says already, as context.
+        earlier: what the archive says already, as far as a context shows it.
         target_tokens: what the segment may take.
         attempt: 0, or 1 when the first answer was refused.
         count: tokens of a text.

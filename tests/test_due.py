@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from slidemem import AsyncOnly, ConversationMemory, Event, SlideMem, SlidememErr
 from slidemem.driver import drive
 from slidemem.errors import UnknownReference
 from slidemem.flow import Explanation
+from slidemem.request import SummaryRequest
 from slidemem.settle import LEASE_SECONDS
 from slidemem.state import Snapshot, Totals, Whole
 from slidemem.stores.memory import MemoryStore
@@ -812,3 +814,29 @@ def test_a_segment_of_another_session_is_unknown() -> None:
 
     with pytest.raises(UnknownReference):
         mem.session("other").explain(chat.archive()[0])
+
+
+def test_a_summariser_reads_of_the_archive_what_contexts_show() -> None:
+    """Beside a span it is shown notes within the archive's share, however many lines are kept."""
+    seen: list[SummaryRequest] = []
+
+    class Noting:
+        def summarize(self, request: SummaryRequest) -> str:
+            seen.append(request)
+            seats = re.findall(r"book seat (\w+)", str(request.messages))
+            return "\n".join(f"Seat {seat} is booked." for seat in seats)
+
+        async def asummarize(self, request: SummaryRequest) -> str:
+            return self.summarize(request)
+
+    mem = SlideMem(max_tokens=400, counter=words, consolidator=Noting())
+    chat = mem.session("s")
+    for at in range(150):
+        chat.append({"role": "user", "content": f"Please book seat {at}A for the train to Pune on that day."})
+        chat.append({"role": "assistant", "content": f"Booked is seat {at}A, as you asked me to do it."})
+
+    kept = "\n".join(segment.text for segment in chat.archive())
+    shown = [words(request.earlier) for request in seen]
+    assert max(shown) <= mem.options.archive_tokens < words(kept)
+    assert set(seen[-1].earlier.splitlines()) <= set(kept.splitlines())
+    assert shown[-1] > mem.options.archive_tokens // 2
