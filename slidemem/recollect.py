@@ -80,15 +80,20 @@ async def _candidates(session: Session, composition: Composition, question: Ques
     picked = {id_: await picked_in(session, id_, hidden) for id_ in {found.session for found in hidden}}
     order = {id_: at - len(sittings) for at, id_ in enumerate(sittings)}
     quotes: dict[tuple[str, int], Quote] = {}
+    words = 0  # of the quotes: with a call its results are quoted, which the call's own words do not tell
     for place, _, _, id_ in hidden:
+        if words > question.allotments[0] * _SPARE:
+            break
         line = line_at(place)
         if line is not None:
             quotes["", place] = Quote(place, "note", "", lines[line])
         elif place in picked[id_]:
             before = question.before if id_ == session.id else picked[id_][place].seq + _AROUND
             run = await _run(session, id_, picked[id_][place], before)
-            quote = quote_of(session, run, question.text)
-            quotes.setdefault((id_, run[0].seq), replace(quote, sitting=order.get(id_, 0)))
+            if (id_, run[0].seq) not in quotes:
+                quote = quote_of(session, run, question.text)
+                quotes[id_, run[0].seq] = replace(quote, sitting=order.get(id_, 0))
+                words += len(quote.text.split()) + _FRAME
     return tuple(quotes.values())
 
 

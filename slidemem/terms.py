@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -129,10 +129,30 @@ def _plainer(token: str) -> tuple[str, str]:
     return word, _singular(word)
 
 
+def among(text: str, sought: Collection[str]) -> list[str]:
+    """Which of the terms that are sought a short text says, each once, in its order."""
+    said = (term for word in _words(text) for term in (_known(word) if len(word) <= _LONGEST else _cut(word)))
+    return list(dict.fromkeys(term for term in said if term in sought))
+
+
+def may_say(text: str, sought: Collection[str]) -> bool:
+    """Whether a text may say one of these terms: False is certain, and costs little.
+
+    A word begins as its term does but for the term's last letter, whatever endings it has; numbers have no commas.
+    """
+    plain = _folded(text).replace(",", "")
+    return any((term[:-1] or term) in plain for term in sought)
+
+
 def _words(text: str) -> list[str]:
     """What stands between spaces, in lower case and without diacritics."""
+    return _folded(text).split()
+
+
+def _folded(text: str) -> str:
+    """A text in lower case and without diacritics, as far as it is read."""
     text = text[:_READ]
-    return (text.lower() if text.isascii() else text.translate(_PLAINER)[:_READ]).split()
+    return text.lower() if text.isascii() else text.translate(_PLAINER)[:_READ]
 
 
 class _Plainer(dict[int, str]):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slidemem.terms import _PLAINER, Terms, asked, telling, terms
+from slidemem.terms import _PLAINER, Terms, among, asked, may_say, telling, terms
 
 # ------------------------------------------------------------------ words
 
@@ -213,3 +213,38 @@ def spent(text: str) -> float:
     terms(text)
     asked(text)
     return time.process_time() - start
+
+
+# ------------------------------------------------------------------ what is sought in a text
+
+ENDINGS = st.sampled_from(["", "s", "es", "ies", "ed", "ing", "ly", "y", "e", "'s", ",", ", 1,000", "é", "ß", "的车"])
+
+
+@given(st.lists(st.tuples(st.text(max_size=12), ENDINGS), max_size=8), st.text(max_size=40))
+def test_what_may_not_be_said_is_not_said(words: list[tuple[str, str]], other: str) -> None:
+    """The quick look finds every text that says one of the terms, whatever endings and signs stand there."""
+    text = " ".join(word + ending for word, ending in words)
+    said = terms(text).counts
+
+    assert [term for term in said if not may_say(text, [term])] == []
+    assert list(said) == among(text, frozenset(said))
+    assert [term for term in terms(other).counts if term in said] == among(other, frozenset(said))
+
+
+@pytest.mark.parametrize(
+    "text, question",
+    [
+        ("two flies", "fly"),
+        ("ponies", "a pony"),
+        ("EUR 1,000", "1000"),
+        ("Crème brûlée", "creme"),
+        ("火车站", "车站"),
+    ],
+)
+def test_another_form_of_a_word_may_be_said(text: str, question: str) -> None:
+    """Plurals, commas in numbers, accents and pairs of characters are no reason to pass a text over."""
+    sought = frozenset(asked(question))
+
+    assert may_say(text, sought)
+    assert among(text, sought)
+    assert not may_say("nothing of it", sought)
