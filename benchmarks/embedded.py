@@ -108,7 +108,7 @@ async def _asked(
         await memory.aput(ChatMessage(role=message.role, content=message.text))
     texts = []
     for question in questions:
-        shown = await memory.aget(input=ChatMessage(role="user", content=question))
+        shown = await memory.aget(input=question)  # as text: a ChatMessage is not looked at
         texts.append("\n".join(one.content or "" for one in shown))
     return texts, [count(text) for text in texts]
 
