@@ -431,6 +431,23 @@ def test_facts_of_a_lost_race_stay(mem: SlideMem) -> None:
     assert {"age": "41", "city": "Pune"} == chat.profile.all()
 
 
+def test_facts_of_a_cleared_session_are_taken_back(mem: SlideMem) -> None:
+    """What was being archived when its session was cleared is told of no more; what was known before stays."""
+    own = SlideMem(max_tokens=300, counter=words, store=mem.store, mode="manual", extract_facts=found)
+    chat = own.session("a", user_id="alice")
+    chat.profile.set("age", "41")
+    say(chat, "my city is Pune, and my age is 41")
+    chatter(chat)
+    job = chat.due()
+    assert job is not None
+    made = job.run()
+    chat.clear()
+
+    assert not chat.commit(made)
+
+    assert {"age": "41"} == chat.profile.all()
+
+
 def test_nobodys_span_is_not_searched() -> None:
     """Without a user there is no profile to put anything in."""
     asked: list[int] = []
