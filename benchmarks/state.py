@@ -25,6 +25,7 @@ from figures import Figure, Wanted, judged, printed
 from speech import Said, chat_of, letter, remark
 
 from slidemem import ConversationMemory, Message, SlideMem, approximate_counter
+from slidemem.head import TAG
 from slidemem.messages import digest
 from slidemem.openai_format import read_openai
 from slidemem.stores.memory import MemoryStore
@@ -159,7 +160,7 @@ def _resident() -> float:
 
 
 class Counted:
-    """Counts what a counter is asked."""
+    """Counts how often a counter is asked for a message; a block that is composed is none."""
 
     def __init__(self) -> None:
         self._counter = approximate_counter()
@@ -168,7 +169,7 @@ class Counted:
 
     def count(self, message: Message) -> int:
         """What the estimate says."""
-        self.calls += 1
+        self.calls += not message.text.startswith(f"<{TAG}>")
         return self._counter.count(message)
 
 
