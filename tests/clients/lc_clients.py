@@ -19,6 +19,7 @@ from langchain_slidemem import SlidingChatMessageHistory, with_sliding_memory
 from langchain_slidemem.middleware import SlidingMemoryMiddleware
 
 Model = Any
+ROUNDS = 150  # tokens that an agent's calls and results add in a run: a history cannot see them come
 BROKEN = [False]  # whether the tool raises
 
 CALLS_TOOLS = {"openai", "responses", "anthropic", "gemini", "bedrock"}
@@ -241,7 +242,7 @@ class Runnable(Surface):
         store = f"sqlite:///{self.home / 'runnable.db'}"
         inner = create_agent(self.model, [look_up], system_prompt=SYSTEM) if self.name in CALLS_TOOLS else self.model
         self.factory: Callable[[str], SlidingChatMessageHistory] = lambda session_id: SlidingChatMessageHistory(
-            session_id, store=store, reserve_tokens=TOOLS, **self.options
+            session_id, store=store, reserve_tokens=TOOLS + ROUNDS, **self.options
         )
         keys = {"input_messages_key": "messages", "output_messages_key": "messages"}
         self.chain = with_sliding_memory(inner, self.factory, **(keys if self.name in CALLS_TOOLS else {}))
