@@ -84,27 +84,34 @@ def told_of_the_user(session: Session, job: Job, snapshot: Snapshot) -> tuple[Pi
     return tuple(fitting.values())
 
 
-async def put_into_profile(session: Session, facts: Sequence[Pin]) -> tuple[Pin, ...]:
-    """Keep what the span told of the user; returns what of it was not known."""
+async def put_into_profile(session: Session, facts: Sequence[Pin]) -> tuple[tuple[Pin, Pin | None], ...]:
+    """Keep what a span told of the user; returns what of it was not known, each with what it takes the place of."""
     if not facts:
         return ()
     profile = profile_id(session.user or "")
-    known = (await session.store.held(profile)).pins
-    new = tuple(fact for fact in facts if fact not in known)
-    for fact in new:
+    known = {pin.id: pin for pin in (await session.store.held(profile)).pins}
+    new = tuple((fact, known.get(fact.id)) for fact in facts if known.get(fact.id) != fact)
+    for fact, _ in new:
         await session.store.pin(profile, fact)
     return new
 
 
-async def take_back(session: Session, start: int, new: Sequence[Pin]) -> None:
-    """Forget what a span from `start` told where nobody else archived it: it was deleted meanwhile."""
+async def take_back(session: Session, start: int, new: Sequence[tuple[Pin, Pin | None]]) -> None:
+    """Undo what a span from `start` told where nobody else archived it: it was deleted meanwhile.
+
+    What was set since stays; a profile that is empty then goes, and with it the user's id.
+    """
     if (await session.store.held(session.id)).record.boundary > start:
         return
     profile = profile_id(session.user or "")
-    for fact in new:
-        await session.store.unpin(profile, fact.id)
+    held = (await session.store.held(profile)).pins
+    for fact, before in new:
+        if fact in held and before is not None:
+            await session.store.pin(profile, before)
+        elif fact in held:
+            await session.store.unpin(profile, fact.id)
     if not (await session.store.held(profile)).pins:
-        await session.store.clear(profile)  # the user's id is gone too
+        await session.store.clear(profile)
 
 
 def _asked_of(session: Session, entry: Entry) -> Asked:

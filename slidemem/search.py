@@ -104,8 +104,8 @@ async def search(session: Session, query: str, k: int, wanted: Filter) -> tuple[
         raise ConfigurationError(f"a query is text, got {type(query).__name__}")
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ConfigurationError(f"k must be a whole number of 1 or more, got {k!r:.80}")
-    snapshot = await session.store.snapshot(session.id)
-    archive, asked_from = snapshot.record.archive, _asked_from(snapshot) if wanted.tool else None
+    archive = (await session.store.held(session.id)).record.archive
+    asked_from = _asked_from(await session.store.snapshot(session.id)) if wanted.tool else None
     lines = lines_of(archive)
     ranking = await places(session, query, EVERYTHING, lines, always=True)
     others = await elsewhere(session, query, always=True)

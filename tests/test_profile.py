@@ -432,20 +432,31 @@ def test_facts_of_a_lost_race_stay(mem: SlideMem) -> None:
 
 
 def test_facts_of_a_cleared_session_are_taken_back(mem: SlideMem) -> None:
-    """What was being archived when its session was cleared is told of no more; what was known before stays."""
-    own = SlideMem(max_tokens=300, counter=words, store=mem.store, mode="manual", extract_facts=found)
+    """What was being archived when its session was cleared is told of no more; what was known before is as it was."""
+
+    def told(messages: list[dict[str, Any]]) -> dict[str, object]:
+        return {"name": "Alice", **found(messages)}
+
+    own = SlideMem(max_tokens=300, counter=words, store=mem.store, mode="manual", extract_facts=told)
     chat = own.session("a", user_id="alice")
-    chat.profile.set("age", "41")
+    chat.profile.set("age", "40")
     say(chat, "my city is Pune, and my age is 41")
     chatter(chat)
     job = chat.due()
     assert job is not None
     made = job.run()
-    chat.clear()
+    commit = own.store.commit
 
-    assert not chat.commit(made)
+    async def meanwhile(session: str, *given: Any) -> bool:
+        chat.clear()
+        chat.profile.set("name", "Alicia")
+        return bool(await commit(session, *given))
 
-    assert {"age": "41"} == chat.profile.all()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(own.store, "commit", meanwhile)
+        assert not chat.commit(made)
+
+    assert {"age": "40", "name": "Alicia"} == chat.profile.all()
 
 
 def test_nobodys_span_is_not_searched() -> None:
